@@ -1,0 +1,3 @@
+"""Outlast: a self-hosted LLM gateway that outlasts a provider's bad hour."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""One YAML file, read, checked and turned into a topology."""

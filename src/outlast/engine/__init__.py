@@ -1,0 +1,1 @@
+"""Obeys the decisions: one request from its bytes to its last byte."""

@@ -1,0 +1,1 @@
+"""Words: frozen data that every other package speaks in. Pure; the one decision is `judge`."""

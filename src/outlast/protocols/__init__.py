@@ -1,0 +1,1 @@
+"""How each dialect is spelled: bytes to words and back. Dialects never import one another."""

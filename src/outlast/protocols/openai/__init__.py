@@ -1,0 +1,1 @@
+"""The `openai` dialect: chat completions."""

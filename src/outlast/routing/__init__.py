@@ -1,0 +1,1 @@
+"""Where should it go? Names, order, the frozen plan. Pure."""

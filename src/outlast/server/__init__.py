@@ -1,0 +1,1 @@
+"""The leg to the caller: ASGI data plane and its HTTP limits."""

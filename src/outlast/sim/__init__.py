@@ -1,0 +1,1 @@
+"""Simulated providers, virtual time and seeded worlds."""

@@ -1,0 +1,1 @@
+"""Consumers of facts: metrics and log lines."""
