@@ -1,0 +1,31 @@
+"""Builds the engine from ports and a topology. The one place; `runtime` and `sim` both call it."""
+
+from collections.abc import Callable, Mapping
+
+from outlast.engine.health import HealthBook
+from outlast.engine.pipeline import Engine
+from outlast.engine.snapshot import build_snapshot
+from outlast.model.topology import Topology
+from outlast.ports import Clock, Observer, Upstream
+from outlast.protocols.dialect import Dialect
+
+
+def build_engine(
+    topology: Topology,
+    dialects: Mapping[str, Dialect],
+    *,
+    upstream: Upstream,
+    clock: Clock,
+    observer: Observer,
+    chance: Callable[[], float],
+) -> Engine:
+    """An engine for one topology. `chance` returns uniform numbers in [0, 1)."""
+    return Engine(
+        build_snapshot(topology, dialects),
+        dialects,
+        HealthBook(topology, chance, observer.observe),
+        upstream=upstream,
+        clock=clock,
+        observer=observer,
+        chance=chance,
+    )

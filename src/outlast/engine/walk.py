@@ -1,0 +1,313 @@
+"""Obeys the failover machine until one attempt commits or the walk is over.
+
+Owns the running attempt: takes its slot and permit, dispatches it, records its one outcome and
+gives everything back, cancellation included. What to do next is `resilience.failover`'s word.
+"""
+
+from outlast.engine.attempts import Attempt
+from outlast.engine.health import HealthBook, Hold
+from outlast.engine.mailbox import Item, Mailbox, Word
+from outlast.engine.settle import Ending, Tried
+from outlast.engine.snapshot import Snapshot
+from outlast.model.clock import Instant
+from outlast.model.fault import Fault, FaultKind
+from outlast.model.health import Unavailable
+from outlast.model.plan import Candidate, Plan, Skipped
+from outlast.model.records import AttemptEnded, AttemptStarted, FailoverTriggered, Noted
+from outlast.model.request import NeutralRequest
+from outlast.ports import Clock, Handle, Observer, Upstream, UpstreamCall
+from outlast.resilience.failover import (
+    Action,
+    Begin,
+    CallerLeft,
+    Committed,
+    Cut,
+    Dispatched,
+    Event,
+    Failed,
+    Failover,
+    GiveUp,
+    GiveUpReason,
+    HeadArrived,
+    Phase,
+    Refused,
+    TimerFired,
+    Try,
+)
+
+_GONE = Fault(FaultKind.CALLER_GONE)
+_TIMER = Item(Word.TIMER)
+
+
+class Walk:
+    """One request on its way along its plan."""
+
+    __slots__ = (
+        "_armed_at",
+        "_clock",
+        "_forward",
+        "_handle",
+        "_health",
+        "_observer",
+        "_request",
+        "_snapshot",
+        "_upstream",
+        "attempt",
+        "ended",
+        "failed",
+        "gave_up",
+        "machine",
+        "mailbox",
+        "plan",
+        "refusals",
+        "request_id",
+        "tried",
+    )
+
+    def __init__(
+        self,
+        request: NeutralRequest,
+        request_id: str,
+        plan: Plan,
+        machine: Failover,
+        mailbox: Mailbox,
+        *,
+        snapshot: Snapshot,
+        health: HealthBook,
+        upstream: Upstream,
+        clock: Clock,
+        observer: Observer,
+        forward: tuple[tuple[bytes, bytes], ...],
+    ) -> None:
+        self._request = request
+        self._snapshot = snapshot
+        self._health = health
+        self._upstream = upstream
+        self._clock = clock
+        self._observer = observer
+        self._forward = forward
+        self._handle: Handle | None = None
+        self._armed_at: Instant = 0.0
+        self.request_id = request_id
+        self.plan = plan
+        self.machine = machine
+        self.mailbox = mailbox
+        self.attempt: Attempt | None = None  # the running one, or the winner
+        self.gave_up: GiveUp | None = None
+        self.failed: Attempt | None = None  # the last one that failed, with what it was answered
+        self.tried: list[Tried] = []
+        self.ended: list[AttemptEnded] = []  # every outcome, the winner's too
+        self.refusals: list[tuple[Skipped, Unavailable]] = []
+
+    async def run(self) -> Attempt | None:
+        """Walk until an attempt commits (it is returned, still open) or the walk is over."""
+        machine = self.machine
+        self._obey(machine.on(Begin(), self._clock.now()))
+        while machine.phase is not Phase.COMMITTED and self.gave_up is None:
+            self.arm(machine.wake_at)
+            item = await self.mailbox.take()
+            event = self._event(item)
+            if event is not None:
+                self._obey(machine.on(event, self._clock.now()))
+        return self.attempt if self.gave_up is None else None
+
+    def caller_left(self) -> None:
+        """The caller closed its connection (called from the loop)."""
+        self.mailbox.put(Item(Word.GONE))
+
+    def finish(self, fault: Fault | None) -> None:
+        """Record the running attempt's one outcome and give back what it holds."""
+        attempt, self.attempt = self.attempt, None
+        if attempt is None:
+            return
+        if fault is not None:
+            attempt.close()
+        now = self._clock.now()
+        blamed = self._settle(attempt, fault, now)
+        first = attempt.first_token_at
+        record = AttemptEnded(
+            request_id=self.request_id,
+            pool=self.plan.label,
+            deployment=attempt.candidate.deployment,
+            provider=attempt.candidate.provider,
+            kind=None if fault is None else fault.kind,
+            status=attempt.status,
+            timer=None if fault is None else fault.timer,
+            detail="" if fault is None else fault.detail,
+            duration_s=now - attempt.started,
+            first_token_s=None if first is None else first - attempt.started,
+            blamed=blamed,
+        )
+        self.ended.append(record)
+        if fault is not None:
+            self.failed = attempt
+            self.tried.append(Tried(record, attempt.route.provider.display_name, fault))
+        self._observer.observe(record)
+
+    def close(self) -> None:
+        """The request is over, however it came to that: nothing may be left."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self.finish(_GONE)
+
+    def ending(self) -> Ending:
+        """What the final error may tell."""
+        now = self._clock.now()
+        resting = tuple(self._health.unavailable(c, now) for c in self.plan.candidates)
+        return Ending(
+            self.plan,
+            tuple(self.tried),
+            tuple(self.refusals),
+            resting,
+            self.machine.failovers,
+            now,
+        )
+
+    def _settle(self, attempt: Attempt, fault: Fault | None, now: Instant) -> bool:
+        limited = fault is not None and fault.kind is FaultKind.PROVIDER_RATE_LIMITED
+        if limited and not self.plan.policy.on_rate_limit:
+            fault = _GONE  # with failover off a 429 is the caller's to handle: it moves nothing
+        return self._health.settle(attempt.hold, attempt.candidate, fault, now)
+
+    def _event(self, item: Item) -> Event | None:
+        """The machine's word for what is in the mailbox; None: it concerns nobody any more."""
+        match item.word:
+            case Word.GONE:
+                return CallerLeft()
+            case Word.TIMER:
+                return TimerFired(self._others_usable())
+            case Word.HEAD | Word.COMMITTED | Word.FAILED | Word.DATA | Word.ENDED:
+                attempt = self.attempt
+                if attempt is None or attempt.number != item.source:
+                    return None
+                return self._attempt_event(attempt, item)
+
+    def _attempt_event(self, attempt: Attempt, item: Item) -> Event | None:
+        index = self.machine.candidate
+        if item.word is Word.HEAD:
+            return HeadArrived(index)
+        if item.word is Word.COMMITTED:
+            attempt.hold.first_token(self._clock.now())
+            return Committed(index)
+        if item.word is Word.FAILED:
+            assert item.fault is not None
+            self.finish(item.fault)
+            return Failed(index, item.fault, self._others_usable())
+        return None  # DATA and ENDED follow a commit: the relay reads them
+
+    def _obey(self, actions: list[Action]) -> None:
+        queue = list(actions)
+        while queue:
+            action = queue.pop(0)
+            match action:
+                case Try():
+                    event = self._try(action)
+                    queue.extend(self.machine.on(event, self._clock.now()))
+                case Cut():
+                    self.finish(action.fault)
+                case GiveUp():
+                    self.gave_up = action
+                    if action.reason is GiveUpReason.CALLER_GONE:
+                        self.note("caller_gone", phase="before_commit", blamed="none")
+        if self.machine.phase is Phase.WAITING:
+            self._note_wait()
+
+    def _try(self, action: Try) -> Event:
+        now = self._clock.now()
+        index = action.candidate
+        candidate = self.plan.candidates[index]
+        hold = self._health.take(candidate, now, ignoring_throttle=action.slept_for_it)
+        if isinstance(hold, Unavailable):
+            skipped = Skipped(candidate.deployment, hold.reason)
+            self.refusals.append((skipped, hold))
+            self.note(
+                "candidate_skipped",
+                provider=candidate.provider,
+                model=self.plan.asked,
+                reason=hold.reason.value,
+            )
+            return Refused(index)
+        if self.tried and index != self.machine.candidate:
+            self._tell_failover()
+        self._dispatch(candidate, hold)
+        return Dispatched(index, self._others_usable(index))
+
+    def _dispatch(self, candidate: Candidate, hold: Hold) -> None:
+        request = self._request
+        route = self._snapshot.routes[candidate.deployment]
+        dialect = route.dialect
+        self.attempt = attempt = Attempt(
+            len(self.ended),
+            candidate,
+            route,
+            hold,
+            dialect.reader(request) if request.stream else None,
+            self.mailbox,
+            self._clock,
+            answer_bytes_max=self.plan.policy.answer_bytes_max,
+        )
+        attempt.exchange = self._upstream.dispatch(
+            UpstreamCall(
+                origin=route.origin,
+                method=b"POST",
+                target=route.target,
+                headers=route.headers + self._forward if self._forward else route.headers,
+                body=dialect.encode(request, route.deployment.upstream_model),
+                connect_timeout_s=candidate.policy.timeouts.connect_s,
+            ),
+            attempt,
+        )
+        self._observer.observe(
+            AttemptStarted(
+                self.request_id, self.plan.label, candidate.deployment, candidate.provider
+            )
+        )
+
+    def _others_usable(self, index: int | None = None) -> bool:
+        """Whether a candidate after this one (default: after the current) could be taken now."""
+        start = (self.machine.candidate if index is None else index) + 1
+        now = self._clock.now()
+        candidates = self.plan.candidates
+        return any(
+            self._health.unavailable(candidates[i], now) is None
+            for i in range(start, len(candidates))
+        )
+
+    def arm(self, when: Instant | None) -> None:
+        """Have a TIMER word in the mailbox at `when`, or earlier: one timer a request."""
+        if when is None or (self._handle is not None and self._armed_at <= when):
+            return
+        if self._handle is not None:
+            self._handle.cancel()
+        self._armed_at = when
+        self._handle = self._clock.call_at(when, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._handle = None
+        self.mailbox.put(_TIMER)
+
+    def _tell_failover(self) -> None:
+        last = self.tried[-1].record
+        assert last.kind is not None
+        self._observer.observe(
+            FailoverTriggered(
+                self.request_id,
+                self.plan.label,
+                len(self.ended),
+                last.deployment,
+                last.provider,
+                last.status,
+                last.kind,
+            )
+        )
+
+    def _note_wait(self) -> None:
+        until = self.machine.wake_at
+        assert until is not None
+        wait_ms = round((until - self._clock.now()) * 1000)
+        self.note("failover_backoff", backoff_ms=wait_ms, attempt=self.machine.attempts)
+
+    def note(self, event: str, **fields: str | int | float | None) -> None:
+        """A debug fact."""
+        self._observer.observe(Noted(event, self.request_id, fields))
