@@ -176,13 +176,10 @@ class Breaker:
             return
         if permit.probe:
             self._probes_out -= 1
-        match effect:
-            case Effect.SUCCESS:
-                self._succeed(permit, now)
-            case Effect.FAILURE:
-                self._fail(permit, now)
-            case Effect.NEUTRAL | Effect.THROTTLE | Effect.HARD_DOWN:
-                pass
+        if effect is Effect.SUCCESS:
+            self._succeed(permit, now)
+        elif effect is Effect.FAILURE:
+            self._fail(permit, now)
 
     def reset(self) -> None:
         """An operator's word: closed, with nothing remembered."""

@@ -196,6 +196,8 @@ class Failover:
             case Begin():
                 return self._try(0, now)
             case Refused():
+                if not self._hops_left():  # a retry was refused, and the last hop had led to it
+                    return self._give_up(GiveUpReason.EXHAUSTED)
                 return self._try(event.candidate + 1, now)
             case Dispatched():
                 self._dispatch(event, now)
