@@ -160,7 +160,8 @@ class Attempt:
         elif self.committed and self.reader is not None and self.reader.finished:
             self._end_stream()  # all that counts came before the cut
         else:
-            self.fail(_transport_fault(failure))
+            fault = _transport_fault(failure)
+            self.fail(_broken(fault.detail) if self.committed else fault)
 
     def take(self) -> bytes:
         """The frames that the caller may see now; empties the buffer."""

@@ -40,7 +40,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "effect", "retry", "hop", "blame"), ROWS, ids=lambda v: str(v))
+@pytest.mark.parametrize(("fault", "effect", "retry", "hop", "blame"), ROWS, ids=str)
 def test_row(fault, effect, retry, hop, blame):
     verdict = judge(fault)
     assert (verdict.effect, verdict.retry, verdict.hop, verdict.blame) == (
