@@ -57,7 +57,10 @@ class Outcome(Struct, frozen=True):
 
 
 class Engine:
-    """Answers calls. One per process; `snapshot` is what new requests are admitted under."""
+    """Answers calls. One per process, made inside its running loop.
+
+    `snapshot` is what new requests are admitted under.
+    """
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class Engine:
         self._clock = clock
         self._observer = observer
         self._chance = chance
+        self._loop = asyncio.get_running_loop()  # once: asking costs a system call each time
 
     def models(self) -> list[str]:
         """Names that a caller may ask for."""
@@ -142,7 +146,7 @@ class Engine:
             call.request_id,
             plan,
             Failover(plan, now, stream=request.stream, chance=self._chance),
-            Mailbox(asyncio.get_running_loop()),
+            Mailbox(self._loop),
             snapshot=self.snapshot,
             health=self.health,
             upstream=self._upstream,
@@ -176,7 +180,6 @@ class Engine:
         headers = _answer_headers(walk, winner)
         headers.append((b"cache-control", b"no-cache"))
         await responder.start(200, headers)
-        await responder.write(winner.take())
         fault = await relay(walk, winner, responder, self._clock)
         walk.finish(fault)
         if fault is None:

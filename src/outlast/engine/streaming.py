@@ -21,6 +21,7 @@ async def relay(walk: Walk, attempt: Attempt, responder: Responder, clock: Clock
     idle = attempt.idle
     assert idle is not None
     mailbox = walk.mailbox
+    await _write(attempt, responder, clock)  # what was held back, with the event that commits
     while True:
         walk.arm(idle.stalls_at)
         item = await mailbox.take()
@@ -28,16 +29,14 @@ async def relay(walk: Walk, attempt: Attempt, responder: Responder, clock: Clock
             continue  # a late word of an attempt that failed before
         match item.word:
             case Word.DATA | Word.ENDED | Word.FAILED:
-                frames = attempt.take()
-                if frames:
-                    before = clock.now()
-                    await responder.write(frames)
-                    idle.caller_was_slow(clock.now() - before)
+                await _write(attempt, responder, clock)
                 if item.word is Word.FAILED:
                     return item.fault
                 if item.word is Word.ENDED:
                     return None
             case Word.TIMER:
+                if attempt.ended:
+                    continue  # all of it came while the caller was slow; ENDED or FAILED is next
                 if idle.stalls_at is not None and clock.now() >= idle.stalls_at:
                     idle_s = attempt.candidate.policy.timeouts.idle_stream_s
                     return Fault(
@@ -50,3 +49,13 @@ async def relay(walk: Walk, attempt: Attempt, responder: Responder, clock: Clock
                 return _CALLER_GONE
             case Word.HEAD | Word.COMMITTED:
                 pass  # both were before
+
+
+async def _write(attempt: Attempt, responder: Responder, clock: Clock) -> None:
+    """Hand on what has come. What that waits for the caller is added to the idle clock."""
+    frames = attempt.take()
+    if frames:
+        before = clock.now()
+        await responder.write(frames)
+        assert attempt.idle is not None
+        attempt.idle.caller_was_slow(clock.now() - before)

@@ -1,0 +1,142 @@
+"""Bytes of a chat completion request -> `NeutralRequest`.
+
+Decides what is no request of this dialect (400) and reads off the three members that the gateway
+acts on: `model`, `stream`, `stream_options.include_usage`. Everything else is the provider's to
+judge and keeps its bytes.
+
+Surprising cases: the JSON is strict where lenient readers differ from one another (RFC 8259,
+sections 4 and 8.1): a top-level member that stands twice, bytes that are not UTF-8, NaN. The
+members `provider`, `models` and `outlast` speak to a gateway, not to a provider: empty ones are
+stripped, others are refused, because to ignore a routing wish would be to answer falsely.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from outlast.errors import GatewayError, invalid_parameter, invalid_request
+from outlast.model.request import NeutralRequest
+
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_value = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+_NULL = Raw(b"null")
+_GATEWAY_MEMBERS = ("provider", "models", "outlast")
+
+
+def decode_request(body: bytes) -> NeutralRequest:
+    """Read a request.
+
+    Raises:
+        GatewayError: 400, the body is no chat completion request.
+    """
+    members = _split(body)
+    for name in _GATEWAY_MEMBERS:
+        if name in members:
+            _refuse_routing(name, members.pop(name))
+    model = _model(members)
+    if bytes(members.get("messages", _NULL)) == b"null":  # its value is not built: it is large
+        raise invalid_request("The body has no 'messages'.", param="messages")
+    stream = _read(members, "stream")
+    if stream is not None and not isinstance(stream, bool):
+        raise invalid_parameter("stream", "'stream' must be true or false.")
+    usage_asked = _include_usage(members)
+    return NeutralRequest(
+        dialect="openai",
+        model=model,
+        stream=bool(stream),
+        usage_asked=bool(stream) and usage_asked,
+        members=members,
+    )
+
+
+def _split(body: bytes) -> dict[str, Raw]:
+    """Cut the top level into its members, each value's bytes untouched."""
+    try:
+        text = str(body, "utf-8")
+        members = _members(body)
+    except UnicodeDecodeError:
+        raise invalid_request("The body is not UTF-8.") from None
+    except msgspec.ValidationError:
+        raise invalid_request("The body must be a JSON object.") from None
+    except msgspec.DecodeError as error:
+        raise invalid_request(f"The body is not JSON: {error}.") from None
+    except RecursionError:
+        raise _too_deep() from None
+    if _encode(members) != body and _spaced(members) != body and _repeats(text):
+        raise invalid_request("A top-level member of the body stands there twice.")
+    return members
+
+
+def _spaced(members: dict[str, Raw]) -> bytes:
+    """Spell the members as Python's `json.dumps` does: equal bytes prove that none is missing."""
+    return b"{" + b", ".join(_encode(k) + b": " + bytes(v) for k, v in members.items()) + b"}"
+
+
+def _repeats(text: str) -> bool:
+    """Say whether a top-level name stands twice. Slow: only for layouts that are not known."""
+    names: list[str] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> None:
+        names[:] = [name for name, _ in pairs]  # the outermost object comes last
+
+    try:
+        json.loads(text, object_pairs_hook=keep, parse_int=str, parse_float=str)
+    except RecursionError:
+        raise _too_deep() from None
+    return len(names) != len(set(names))
+
+
+def _too_deep() -> GatewayError:
+    return invalid_request("The body is nested too deeply.")
+
+
+def _read(members: dict[str, Raw], name: str) -> Any:
+    """Return a member's value, None if it is absent or null."""
+    raw = members.get(name)
+    return None if raw is None else _parse(name, raw)
+
+
+def _parse(name: str, raw: Raw) -> Any:
+    """Build a member's value: numbers out of range and lone surrogates show only now."""
+    try:
+        return _value(raw)
+    except (msgspec.DecodeError, RecursionError):
+        raise invalid_request(f"{name!r} cannot be read.", param=name) from None
+
+
+def _model(members: dict[str, Raw]) -> str:
+    if "model" not in members:
+        raise invalid_request("The body has no 'model'.", param="model")
+    model = _read(members, "model")
+    if not isinstance(model, str) or not model:
+        raise invalid_parameter("model", "'model' must be a non-empty string.")
+    return model
+
+
+def _include_usage(members: dict[str, Raw]) -> bool:
+    options = _read(members, "stream_options")
+    if options is None:
+        return False
+    if not isinstance(options, dict):
+        raise invalid_parameter("stream_options", "'stream_options' must be an object.")
+    asked = options.get("include_usage")
+    if asked is not None and not isinstance(asked, bool):
+        raise invalid_parameter(
+            "stream_options.include_usage",
+            "'stream_options.include_usage' must be true or false.",
+        )
+    return bool(asked)
+
+
+def _refuse_routing(name: str, raw: Raw) -> None:
+    value = _parse(name, raw)
+    if value not in (None, {}, []):
+        raise invalid_parameter(
+            name,
+            f"Routing of one request by {name!r} is not built yet. Remove the member; pools in the "
+            "configuration decide the order of providers.",
+        )
