@@ -37,12 +37,12 @@ class Cell:
 
     def unavailable(self, now: Instant, *, ignoring_throttle: bool = False) -> Unavailable | None:
         """Why an attempt could not start now; None: it could. Changes nothing."""
-        resting = self.credential.unavailable(now) or self.rest.unavailable(now)
-        if resting is not None and not (
-            ignoring_throttle and resting.reason is SkipReason.THROTTLED
-        ):
-            return resting
-        if self.breaks:
+        if now < self.credential.until or now < self.rest.until:
+            resting = self.credential.unavailable(now) or self.rest.unavailable(now)
+            throttled = resting is not None and resting.reason is SkipReason.THROTTLED
+            if not (ignoring_throttle and throttled):
+                return resting
+        if self.breaks and self.breaker.state is not State.CLOSED:
             until = self.breaker.rests_until(now)
             if until is not None:
                 return Unavailable(SkipReason.RESTING, until)

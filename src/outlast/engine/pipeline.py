@@ -152,7 +152,7 @@ class Engine:
             upstream=self._upstream,
             clock=self._clock,
             observer=self._observer,
-            forward=tuple(h for h in call.headers if h[0] in forward),
+            forward=tuple([h for h in call.headers if h[0] in forward]),
         )
 
     async def _whole(self, walk: Walk, winner: Attempt, responder: Responder) -> Outcome:
@@ -251,19 +251,14 @@ def _answer_headers(walk: Walk, winner: Attempt) -> Headers:
     headers = [(b"content-type", content_type)]
     if walk.plan.policy.routing != "off":
         headers += [
-            (b"x-outlast-provider", winner.candidate.provider.encode()),
-            (b"x-outlast-deployment", winner.candidate.deployment.encode()),
-            (b"x-outlast-pool", _header_text(walk.plan.asked)),
+            *winner.route.answer_headers,
+            (b"x-outlast-pool", walk.plan.asked.encode("ascii", "backslashreplace")),
             (b"x-outlast-failovers", b"%d" % walk.machine.failovers),
             (b"x-outlast-attempts", b"%d" % walk.machine.attempts),
         ]
     if winner.route.provider.simulated:
         headers.append((b"x-outlast-degraded", b"simulated"))
     return headers
-
-
-def _header_text(text: str) -> bytes:
-    return text.encode("ascii", "backslashreplace")
 
 
 def _broken_stream(walk: Walk, winner: Attempt, fault: Fault) -> GatewayError:

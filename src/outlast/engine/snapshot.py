@@ -19,6 +19,7 @@ class Route(Struct, frozen=True):
     origin: Origin
     target: bytes
     headers: tuple[tuple[bytes, bytes], ...]
+    answer_headers: tuple[tuple[bytes, bytes], ...]  # who answered, as callers read it
 
     def __repr__(self) -> str:
         return f"Route({self.deployment.name!r})"
@@ -60,5 +61,9 @@ def build_snapshot(topology: Topology, dialects: Mapping[str, Dialect]) -> Snaps
             origin=provider.origin,
             target=(provider.base_path + dialect.path).encode("ascii"),
             headers=provider_headers(provider, dialect),
+            answer_headers=(
+                (b"x-outlast-provider", provider.name.encode()),
+                (b"x-outlast-deployment", deployment.name.encode()),
+            ),
         )
     return Snapshot(topology, Index(topology), routes)

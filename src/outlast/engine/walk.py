@@ -36,6 +36,7 @@ from outlast.resilience.failover import (
 )
 
 _GONE = Fault(FaultKind.CALLER_GONE)
+_BEGIN = Begin()
 _TIMER = Item(Word.TIMER)
 
 
@@ -102,7 +103,7 @@ class Walk:
     async def run(self) -> Attempt | None:
         """Walk until an attempt commits (it is returned, still open) or the walk is over."""
         machine = self.machine
-        self._obey(machine.on(Begin(), self._clock.now()))
+        self._obey(machine.on(_BEGIN, self._clock.now()))
         while machine.phase is not Phase.COMMITTED and self.gave_up is None:
             self.arm(machine.wake_at)
             item = await self.mailbox.take()
@@ -172,23 +173,22 @@ class Walk:
 
     def _event(self, item: Item) -> Event | None:
         """The machine's word for what is in the mailbox; None: it concerns nobody any more."""
-        match item.word:
-            case Word.GONE:
-                return CallerLeft()
-            case Word.TIMER:
-                return TimerFired(self._others_usable())
-            case Word.HEAD | Word.COMMITTED | Word.FAILED | Word.DATA | Word.ENDED:
-                attempt = self.attempt
-                if attempt is None or attempt.number != item.source:
-                    return None
-                return self._attempt_event(attempt, item)
+        if item.word is Word.GONE:
+            return CallerLeft()
+        if item.word is Word.TIMER:
+            return TimerFired(self._others_usable())
+        attempt = self.attempt
+        if attempt is None or attempt.number != item.source:
+            return None
+        return self._attempt_event(attempt, item)
 
     def _attempt_event(self, attempt: Attempt, item: Item) -> Event | None:
         index = self.machine.candidate
         if item.word is Word.HEAD:
             return HeadArrived(index)
         if item.word is Word.COMMITTED:
-            attempt.hold.first_token(self._clock.now())
+            if attempt.reader is not None:
+                attempt.hold.first_token(self._clock.now())
             return Committed(index)
         if item.word is Word.FAILED:
             assert item.fault is not None
@@ -197,20 +197,20 @@ class Walk:
         return None  # DATA and ENDED follow a commit: the relay reads them
 
     def _obey(self, actions: list[Action]) -> None:
-        queue = list(actions)
-        while queue:
-            action = queue.pop(0)
+        machine = self.machine
+        while actions:
+            action, *actions = actions
             match action:
                 case Try():
                     event = self._try(action)
-                    queue.extend(self.machine.on(event, self._clock.now()))
+                    actions = machine.on(event, self._clock.now())  # a Try is always the last
                 case Cut():
                     self.finish(action.fault)
                 case GiveUp():
                     self.gave_up = action
                     if action.reason is GiveUpReason.CALLER_GONE:
                         self.note("caller_gone", phase="before_commit", blamed="none")
-        if self.machine.phase is Phase.WAITING:
+        if machine.phase is Phase.WAITING:
             self._note_wait()
 
     def _try(self, action: Try) -> Event:
@@ -231,7 +231,7 @@ class Walk:
         if self.tried and index != self.machine.candidate:
             self._tell_failover()
         self._dispatch(candidate, hold)
-        return Dispatched(index, self._others_usable(index))
+        return Dispatched(index, self._request.stream and self._others_usable(index))
 
     def _dispatch(self, candidate: Candidate, hold: Hold) -> None:
         request = self._request

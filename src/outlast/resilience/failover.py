@@ -41,7 +41,10 @@ class Refused(Struct, frozen=True):
 
 
 class Dispatched(Struct, frozen=True):
-    """The candidate's attempt is under way. `others_usable`: a later one could be taken now."""
+    """The candidate's attempt is under way. `others_usable`: a later one could be taken now.
+
+    Asked for streams alone: a whole answer's limit is the same for the last candidate.
+    """
 
     candidate: int
     others_usable: bool
@@ -149,6 +152,7 @@ class Failover:
         "attempts",
         "candidate",
         "deadline",
+        "failovers",
         "phase",
     )
 
@@ -167,14 +171,10 @@ class Failover:
         self._timer = Timer.REQUEST
         self._wait_until: Instant = now
         self.attempts = 0
+        self.failovers = 0  # candidates dispatched after the first
         self.candidate = -1
         self.deadline = now + plan.policy.deadline_s
         self.phase = Phase.READY
-
-    @property
-    def failovers(self) -> int:
-        """Candidates dispatched after the first."""
-        return max(0, self._dispatched_candidates - 1)
 
     @property
     def wake_at(self) -> Instant | None:
@@ -231,6 +231,7 @@ class Failover:
         else:
             self.candidate = event.candidate
             self._tries = 1
+            self.failovers = self._dispatched_candidates
             self._dispatched_candidates += 1
         self.attempts += 1
         self.phase = Phase.RUNNING
