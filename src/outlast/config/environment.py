@@ -83,14 +83,14 @@ def with_discovered(
     the first `DISCOVERED_MAX`; deployments that exist stay as they are.
     """
     deployments = dict(topology.deployments)
-    taken = 0
-    for upstream_id in dict.fromkeys(upstream_ids):
+    taken: set[str] = set()
+    for upstream_id in upstream_ids:
         too_long = len(upstream_id) > UPSTREAM_ID_LENGTH_MAX
         if not upstream_id.strip() or too_long or has_control(upstream_id):
             continue
-        if taken == DISCOVERED_MAX:
+        if len(taken) == DISCOVERED_MAX:
             break
-        taken += 1
+        taken.add(upstream_id)
         name = DeploymentName(f"{provider}/{upstream_id}")
         if name not in deployments:
             deployments[name] = _deployment(name, provider, upstream_id, upstream_id, policy)

@@ -21,7 +21,7 @@ class ServerSettings(Struct, frozen=True):
 
 
 class TelemetrySettings(Struct, frozen=True):
-    """What is told to operators, and to whom. `log_format` is `auto`, `json` or `console`."""
+    """What is told to operators, and to whom. `log_format` is `auto`, `json` or `text`."""
 
     metrics: bool
     metrics_token: str | None

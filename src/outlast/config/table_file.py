@@ -106,8 +106,8 @@ TELEMETRY = (
         Kind.WORD,
         "auto",
         FILE,
-        "`auto` is console on a terminal and json elsewhere.",
-        words=("auto", "json", "console"),
+        "`auto` is text on a terminal and json elsewhere.",
+        words=("auto", "json", "text"),
     ),
     Key(
         "telemetry.debug_log",
