@@ -26,7 +26,7 @@ def _pinned(command: list[str], core: int) -> subprocess.Popen[str]:
         if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > core:
             os.sched_setaffinity(0, {core})
 
-    return subprocess.Popen(  # noqa: PLW1509 - a benchmark without threads
+    return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=pin
     )
 

@@ -68,7 +68,7 @@ class Relay:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = await read_body(receive, 1 << 25)
-        assert body is not None
+        assert isinstance(body, bytes)
         pipe = Pipe(asyncio.get_running_loop())
         call = UpstreamCall(
             self._origin, b"POST", b"/v1/chat/completions", self._headers, body, 2.0

@@ -24,9 +24,7 @@ WHOLE = (
     + b"\r\n\r\n"
     + _WHOLE_BODY
 )
-HEAD = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-)
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 def _chunk(data: bytes) -> bytes:

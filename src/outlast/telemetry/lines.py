@@ -15,11 +15,14 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct
 
+from outlast.model.plan import Skipped
 from outlast.model.records import AttemptEnded, RequestEnded
 from outlast.telemetry.redactor import Redactor
 
 _GENERATED_ID_CHARS = 32
 """Ids of our own making are this many letters and digits; only others may hide something."""
+
+_encode = msgspec.json.Encoder().encode
 
 _LEVELS = {"exhausted": "warning", "stream_broken": "warning", "error": "error"}
 
@@ -69,47 +72,64 @@ def _second_text(second: int) -> str:
 
 def request_line(record: RequestEnded, wall: float, redactor: Redactor) -> RequestLine:
     """The canonical line of a request; free text goes through the redactor, words do not."""
-    usage = record.usage
+    request_id = record.request_id
+    if len(request_id) != _GENERATED_ID_CHARS or not request_id.isalnum():
+        request_id = redactor.text(request_id)
+    attempts, details = _attempts_text(record.attempts)
     first = record.first_token_s
-    details = " ".join([f"{a.deployment}: {a.detail}" for a in record.attempts if a.detail])
-    own_id = len(record.request_id) == _GENERATED_ID_CHARS and record.request_id.isalnum()
+    usage = record.usage
+    # In the order of the fields and without their names: naming 22 of them takes 1.4 us, a third
+    # of the whole.
     return RequestLine(
-        timestamp=timestamp_text(wall),
-        level=_LEVELS.get(record.outcome, "info"),
-        event="request",
-        request_id=record.request_id if own_id else redactor.text(record.request_id),
-        pool=record.pool,
-        model=redactor.name(record.model),
-        dialect=record.dialect,
-        stream=record.stream,
-        outcome=record.outcome,
-        status=record.status,
-        duration_ms=round(record.duration_s * 1000, 1),
-        attempts=" ".join([_attempt_text(attempt) for attempt in record.attempts]),
-        failovers=record.failovers,
-        saved=record.saved,
-        code=record.code,
-        ttft_ms=None if first is None else round(first * 1000, 1),
-        input_tokens=None if usage is None else usage.input_tokens,
-        output_tokens=None if usage is None else usage.output_tokens,
-        cached_tokens=None if usage is None or not usage.cached_tokens else usage.cached_tokens,
-        reasoning_tokens=(
-            None if usage is None or not usage.reasoning_tokens else usage.reasoning_tokens
-        ),
-        skipped=" ".join([f"{s.deployment}:{s.reason.value}" for s in record.skipped]),
-        detail=redactor.text(details),
+        timestamp_text(wall),
+        _LEVELS.get(record.outcome, "info"),
+        "request",
+        request_id,
+        record.pool,
+        redactor.name(record.model),
+        record.dialect,
+        record.stream,
+        record.outcome,
+        record.status,
+        round(record.duration_s * 1000, 1),
+        attempts,
+        record.failovers,
+        record.saved,
+        record.code,
+        None if first is None else round(first * 1000, 1),
+        None if usage is None else usage.input_tokens,
+        None if usage is None else usage.output_tokens,
+        None if usage is None else usage.cached_tokens or None,
+        None if usage is None else usage.reasoning_tokens or None,
+        _skipped_text(record.skipped) if record.skipped else "",
+        redactor.text(details) if details else "",
     )
 
 
-def _attempt_text(attempt: AttemptEnded) -> str:
-    if attempt.kind is None:
-        return f"{attempt.deployment}:ok"
-    return f"{attempt.deployment}:{attempt.kind.value}@{attempt.duration_s * 1000:.0f}ms"
+def _attempts_text(attempts: tuple[AttemptEnded, ...]) -> tuple[str, str]:
+    """How each attempt ended, and what is known beyond that, in free text."""
+    words = ""
+    details = ""
+    for attempt in attempts:
+        name = attempt.deployment
+        if attempt.kind is None:
+            word = f"{name}:ok"
+        else:
+            word = f"{name}:{attempt.kind.value}@{attempt.duration_s * 1000:.0f}ms"
+        words = f"{words} {word}" if words else word
+        if attempt.detail:
+            detail = f"{name}: {attempt.detail}"
+            details = f"{details} {detail}" if details else detail
+    return words, details
+
+
+def _skipped_text(skipped: tuple[Skipped, ...]) -> str:
+    return " ".join([f"{one.deployment}:{one.reason.value}" for one in skipped])
 
 
 def json_line(line: object) -> bytes:
     """One line of JSON."""
-    return msgspec.json.encode(line) + b"\n"
+    return _encode(line) + b"\n"
 
 
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"

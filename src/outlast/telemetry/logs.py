@@ -21,8 +21,6 @@ from structlog.typing import FilteringBoundLogger
 
 from outlast.model.clock import WallTime
 from outlast.model.records import (
-    AttemptEnded,
-    AttemptStarted,
     BreakerMoved,
     FailoverTriggered,
     Noted,
@@ -78,7 +76,6 @@ class Log:
         self._wall = wall
         self._text = text
         self._colours = colours
-        self._debug = debug
         self.state: FilteringBoundLogger = structlog.wrap_logger(
             _StructlogEnd(writer.write),
             processors=[
@@ -92,38 +89,46 @@ class Log:
             context_class=dict,
             cache_logger_on_first_use=False,
         )
+        # Attempts have no line of their own: they are part of their request's.
+        self._telling: dict[type[Record], Callable[[Any], None]] = {
+            RequestEnded: self._request,
+            FailoverTriggered: self._failover,
+            BreakerMoved: self._transition,
+        }
+        if debug:
+            self._telling[Noted] = self._noted
 
     def observe(self, record: Record) -> None:
         """Take a fact. Never raises, never waits."""
-        match record:
-            case RequestEnded():
-                self._request(record)
-            case FailoverTriggered():
-                self.state.warning(
-                    "failover_triggered",
-                    request_id=record.request_id,
-                    pool=record.pool,
-                    attempt=record.attempt,
-                    provider=record.provider,
-                    deployment=record.deployment,
-                    status=record.status,
-                    reason=record.reason.value,
-                )
-            case BreakerMoved():
-                moved = self.state.warning if record.after == "open" else self.state.info
-                moved(
-                    "breaker_transition",
-                    provider=record.provider,
-                    deployment=record.deployment,
-                    consecutive_failures=record.consecutive_failures,
-                    **{"from": record.before, "to": record.after},
-                )
-            case Noted():
-                if self._debug:
-                    fields = {n: v for n, v in record.fields.items() if n not in _RESERVED}
-                    self.state.debug(record.event, request_id=record.request_id, **fields)
-            case AttemptStarted() | AttemptEnded():
-                pass  # part of the request's line
+        tell = self._telling.get(type(record))
+        if tell is not None:
+            tell(record)
+
+    def _failover(self, record: FailoverTriggered) -> None:
+        self.state.warning(
+            "failover_triggered",
+            request_id=record.request_id,
+            pool=record.pool,
+            attempt=record.attempt,
+            provider=record.provider,
+            deployment=record.deployment,
+            status=record.status,
+            reason=record.reason.value,
+        )
+
+    def _transition(self, record: BreakerMoved) -> None:
+        moved = self.state.warning if record.after == "open" else self.state.info
+        moved(
+            "breaker_transition",
+            provider=record.provider,
+            deployment=record.deployment,
+            consecutive_failures=record.consecutive_failures,
+            **{"from": record.before, "to": record.after},
+        )
+
+    def _noted(self, record: Noted) -> None:
+        fields = {n: v for n, v in record.fields.items() if n not in _RESERVED}
+        self.state.debug(record.event, request_id=record.request_id, **fields)
 
     def _request(self, record: RequestEnded) -> None:
         line = request_line(record, self._wall(), self._redactor)

@@ -1,6 +1,7 @@
 """After commit nothing is replaced: a broken answer says so, and is counted once, at its end."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.house import Caller, House
@@ -121,8 +122,8 @@ def test_a_slow_callers_backlog_pauses_the_upstream_and_loses_nothing():
             event = asyncio.Event()
             house.clock.call_at(house.clock.now() + 1.0, event.set)
             await event.wait()
-            attempts = list(house.upstream._open)
-            most = max([most, *(a._sink._held_bytes for a in attempts)])
+            sinks: list[Any] = [exchange._sink for exchange in house.upstream._open]
+            most = max([most, *(sink._held_bytes for sink in sinks)])
 
         caller.held_up = hold_up
         await house.ask(stream=True, caller=caller)

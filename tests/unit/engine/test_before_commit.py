@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from tests.house import Caller, House
 
+from outlast.model.ids import DeploymentName
 from outlast.model.policy import CandidatePolicy, RequestPolicy, Timeouts
 from outlast.sim.calamities import CALAMITIES, Harm
 from outlast.sim.provider import Voice, healthy
@@ -110,8 +111,8 @@ def test_where_the_answer_says_who_gave_it_can_be_chosen(routing, in_body, in_he
 def test_the_callers_400_comes_back_byte_for_byte_and_moves_no_breaker(stream):
     async def play():
         house = House({"bad": bad("caller_400"), "well": WELL})
-        for _ in range(1000):
-            caller = await house.ask(stream=stream)
+        callers = [await house.ask(stream=stream) for _ in range(1000)]
+        caller = callers[-1]
         assert caller.status == 400
         assert caller.body == (
             b'{"error":{"message":"Bad temperature","type":"invalid_request_error",'
@@ -206,7 +207,7 @@ async def until(house: House, later_s: float) -> None:
 def test_a_refused_key_rests_every_deployment_behind_it_and_a_success_ends_that():
     async def play():
         house = House({"bad": bad("status_401"), "well": WELL})
-        cell = house.engine.health._cells["bad"]
+        cell = house.engine.health._cells[DeploymentName("bad")]
         await house.ask(stream=False)
         assert cell.credential.unavailable(house.clock.now()) is not None
         assert cell.rest.unavailable(house.clock.now()) is None

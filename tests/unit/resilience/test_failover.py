@@ -231,7 +231,8 @@ def test_response_headers_in_time_stop_that_timer():
     walk.on(HeadArrived(0), 4.0)
     assert walk.wake_at == 20.0
     late = begun(plan_of(2, timeouts=timeouts))
-    assert late.on(TimerFired(True), 5.0)[0].fault.timer is Timer.RESPONSE_HEADERS
+    headers = Fault(FaultKind.TIMEOUT, timer=Timer.RESPONSE_HEADERS)
+    assert late.on(TimerFired(True), 5.0)[0] == Cut(0, headers)
 
 
 def test_a_whole_attempt_has_the_request_limit():
@@ -251,9 +252,10 @@ def test_a_slice_shortened_by_the_deadline_is_nobodys_fault():
 
 def test_an_own_limit_that_ends_with_the_deadline_is_blamed():
     walk = begun(plan_of(2, request=RequestPolicy(deadline_s=20.0)))
-    cut, over = walk.on(TimerFired(True), 20.0)
-    assert cut.fault.kind is FaultKind.TIMEOUT
-    assert over == GiveUp(GiveUpReason.DEADLINE)
+    assert walk.on(TimerFired(True), 20.0) == [
+        Cut(0, Fault(FaultKind.TIMEOUT, timer=Timer.FIRST_TOKEN)),
+        GiveUp(GiveUpReason.DEADLINE),
+    ]
 
 
 def test_no_attempt_starts_after_the_deadline():

@@ -17,6 +17,8 @@ from outlast.model.usage import Usage
 from outlast.protocols.dialect import Headers, WholeAnswer
 from outlast.protocols.openai.faults import embedded_fault
 
+_NOTHING = Usage()
+
 MODELS_MAX = 2000
 """As many models of one provider as are ever listed; a longer listing is cut."""
 
@@ -53,7 +55,32 @@ class _Choice(Struct, frozen=True):
     finish_reason: Any = None
 
 
+class _CountedInput(Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class _CountedOutput(Struct, frozen=True):
+    reasoning_tokens: int | None = None
+
+
+class _Counted(Struct, frozen=True):
+    """A usage object as almost every provider spells it."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _CountedInput | None = None
+    completion_tokens_details: _CountedOutput | None = None
+
+
 class _Whole(Struct, frozen=True):
+    choices: list[_Choice] | None = None
+    usage: _Counted | None = None
+    error: Any = None
+
+
+class _Odd(Struct, frozen=True):
+    """A whole answer whose usage is of no known shape, which spoils nothing else in it."""
+
     choices: list[_Choice] | None = None
     usage: Any = None
     error: Any = None
@@ -68,6 +95,7 @@ class _Listing(Struct, frozen=True):
 
 
 _whole = msgspec.json.Decoder(_Whole).decode
+_odd = msgspec.json.Decoder(_Odd).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _listing = msgspec.json.Decoder(_Listing | list[_Model]).decode
@@ -75,23 +103,36 @@ _listing = msgspec.json.Decoder(_Listing | list[_Model]).decode
 
 def read_whole(headers: Headers, body: bytes) -> WholeAnswer | Fault:
     """Read a 2xx that is no stream: the answer, or the fault that it really is."""
-    content_type = dict(headers).get(b"content-type", b"").lower()
+    content_type = b""
+    for name, value in headers:
+        if name == b"content-type":
+            content_type = value.lower()
     if content_type and b"json" not in content_type:
         return _malformed("the answer's content type is not JSON")
+    whole: _Whole | _Odd
     try:
         whole = _whole(body)
     except (msgspec.DecodeError, RecursionError):
-        return _unread(body)
+        try:
+            whole = _odd(body)
+        except (msgspec.DecodeError, RecursionError):
+            return _unread(body)
     if whole.error:
         return embedded_fault(_object(body))
-    if not whole.choices:
+    choices = whole.choices
+    if not choices:
         return _malformed("the answer has no choices")
-    messages = [choice.message for choice in whole.choices if choice.message is not None]
-    reasons = [choice.finish_reason for choice in whole.choices if choice.finish_reason]
-    if not reasons and not any(message.spoken() for message in messages):
+    ended = refused = False
+    for choice in choices:
+        if choice.finish_reason:
+            ended = True
+            refused = refused or choice.finish_reason == "content_filter"
+        if choice.message is not None and choice.message.refusal:
+            refused = True
+    if not ended and not any(c.message is not None and c.message.spoken() for c in choices):
         return Fault(FaultKind.EMPTY_RESPONSE, status=200, detail="no output, no finish reason")
-    refused = "content_filter" in reasons or any(message.refusal for message in messages)
-    return WholeAnswer(body, read_usage(whole.usage), refused)
+    usage = _usage(whole.usage) if isinstance(whole, _Whole) else read_usage(whole.usage)
+    return WholeAnswer(body, usage, refused)
 
 
 def _unread(body: bytes) -> Fault:
@@ -109,6 +150,24 @@ def _malformed(detail: str) -> Fault:
     return Fault(FaultKind.MALFORMED_RESPONSE, status=200, detail=detail)
 
 
+def _usage(counted: _Counted | None) -> Usage | None:
+    """As `read_usage` for the usual spelling, at a third of the price."""
+    if counted is None:
+        return None
+    inputs, outputs = counted.prompt_tokens_details, counted.completion_tokens_details
+    usage = Usage(
+        _positive(counted.prompt_tokens),
+        _positive(counted.completion_tokens),
+        0 if inputs is None else _positive(inputs.cached_tokens),
+        0 if outputs is None else _positive(outputs.reasoning_tokens),
+    )
+    return None if usage == _NOTHING else usage
+
+
+def _positive(count: int | None) -> int:
+    return count if count and count > 0 else 0
+
+
 def read_usage(value: object) -> Usage | None:
     """Read a usage object; None where it is none or counts nothing."""
     if not isinstance(value, dict):
@@ -119,7 +178,7 @@ def read_usage(value: object) -> Usage | None:
         cached_tokens=_count(value.get("prompt_tokens_details"), "cached_tokens"),
         reasoning_tokens=_count(value.get("completion_tokens_details"), "reasoning_tokens"),
     )
-    return None if usage == Usage() else usage
+    return None if usage == _NOTHING else usage
 
 
 def _count(holder: object, name: str) -> int:
@@ -132,8 +191,9 @@ def splice_routing(body: bytes, routing: bytes) -> bytes:
     end = body.rfind(b"}")
     if end < 0 or _has_routing(body):
         return body
-    comma = b"" if body[:end].rstrip().endswith(b"{") else b","
-    return body[:end] + comma + b'"routing":' + routing + body[end:]
+    before = body[:end]
+    comma = b"" if before.rstrip().endswith(b"{") else b","
+    return b"".join((before, comma, b'"routing":', routing, body[end:]))
 
 
 def _has_routing(body: bytes) -> bool:

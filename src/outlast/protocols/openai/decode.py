@@ -34,16 +34,15 @@ def decode_request(body: bytes) -> NeutralRequest:
         GatewayError: 400, the body is no chat completion request.
     """
     members = _split(body)
-    for name in _GATEWAY_MEMBERS:
-        if name in members:
-            _refuse_routing(name, members.pop(name))
+    if not members.keys().isdisjoint(_GATEWAY_MEMBERS):
+        _strip_routing(members)
     model = _model(members)
-    if bytes(members.get("messages", _NULL)) == b"null":  # its value is not built: it is large
+    if members.get("messages", _NULL) == _NULL:  # its value is not built: it is large
         raise invalid_request("The body has no 'messages'.", param="messages")
     stream = _read(members, "stream")
     if stream is not None and not isinstance(stream, bool):
         raise invalid_parameter("stream", "'stream' must be true or false.")
-    usage_asked = _include_usage(members)
+    usage_asked = "stream_options" in members and _include_usage(members)
     return NeutralRequest(
         dialect="openai",
         model=model,
@@ -132,11 +131,11 @@ def _include_usage(members: dict[str, Raw]) -> bool:
     return bool(asked)
 
 
-def _refuse_routing(name: str, raw: Raw) -> None:
-    value = _parse(name, raw)
-    if value not in (None, {}, []):
-        raise invalid_parameter(
-            name,
-            f"Routing of one request by {name!r} is not built yet. Remove the member; pools in the "
-            "configuration decide the order of providers.",
-        )
+def _strip_routing(members: dict[str, Raw]) -> None:
+    for name in _GATEWAY_MEMBERS:
+        if name in members and _parse(name, members.pop(name)) not in (None, {}, []):
+            raise invalid_parameter(
+                name,
+                f"Routing of one request by {name!r} is not built yet. Remove the member; pools in "
+                "the configuration decide the order of providers.",
+            )
