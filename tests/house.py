@@ -121,6 +121,7 @@ class House:
         policy: CandidatePolicy | None = None,
         request: RequestPolicy | None = None,
         slots: int | None = None,
+        debug: bool = False,
     ) -> None:
         self.clock = running_clock()
         self.records: list[Record] = []
@@ -135,6 +136,7 @@ class House:
             clock=self.clock,
             observer=self,
             chance=lambda: 0.5,
+            debug=debug,
         )
 
     def observe(self, record: Record) -> None:

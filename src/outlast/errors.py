@@ -6,6 +6,7 @@ caller's dialect. Expected provider failures are no exceptions: they are `model.
 
 from msgspec import Struct
 
+from outlast.model.clock import WallTime
 from outlast.model.plan import Skipped
 
 
@@ -45,7 +46,8 @@ class GatewayError(Exception):
 
     `status` HTTP status · `gateway_code`, `error_type` and `normalized_code` the words of
     `docs/reference/errors.md` · `retry_after_s` seconds, rounded up and >= 1 on the wire, None:
-    no header · `param` the member of the request at fault. Messages are ours and quote nothing of
+    no header · `retry_at` the instant of a recovery that is further off than a Retry-After may
+    say · `param` the member of the request at fault. Messages are ours and quote nothing of
     a provider's 401, 402, 403, 429 or 5xx.
     """
 
@@ -59,6 +61,7 @@ class GatewayError(Exception):
         retryable: bool = False,
         normalized_code: str | None = None,
         retry_after_s: float | None = None,
+        retry_at: WallTime | None = None,
         param: str | None = None,
         attempts: tuple[AttemptSummary, ...] = (),
         skipped: tuple[Skipped, ...] = (),
@@ -72,6 +75,7 @@ class GatewayError(Exception):
         self.retryable = retryable
         self.normalized_code = normalized_code
         self.retry_after_s = retry_after_s
+        self.retry_at = retry_at
         self.param = param
         self.attempts = attempts
         self.skipped = skipped

@@ -11,6 +11,7 @@ import asyncio
 import gc
 import random
 import signal
+import ssl
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -124,6 +125,7 @@ class _Process:
             clock=clock,
             observer=observer,
             chance=random.random,
+            debug=loaded.telemetry.debug_log,
         )
         self._pages = Pages(stats, metrics)
         server = loaded.server
@@ -203,7 +205,10 @@ def _wall_s() -> float:
 
 def _upstream(loaded: Loaded, loop: asyncio.AbstractEventLoop, clock: LoopClock) -> Upstream:
     if loaded.origin != "simulated":
-        return HttpUpstream(loop)
+        secure = any(p.origin.scheme == "https" for p in loaded.topology.providers.values())
+        # Made here and once: it costs 40 ms, which the first request would wait for.
+        context = ssl.create_default_context() if secure else None
+        return HttpUpstream(loop, ssl_context=context)
     hosts = {p.origin.host: DEMO[name] for name, p in loaded.topology.providers.items()}
     return SimUpstream(clock, hosts)
 

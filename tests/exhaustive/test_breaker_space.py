@@ -119,7 +119,7 @@ def test_from_every_state_health_comes_back():
                 other.breaker.settle(permit, Effect.NEUTRAL, other.now)
             for _ in range(POLICY.successes_to_close):
                 other.now += POLICY.max_open_duration_s
-                permit = other.breaker.admit(other.now)
-                assert permit is not None, "wedged"
-                other.breaker.settle(permit, Effect.SUCCESS, other.now)
+                probe = other.breaker.admit(other.now)
+                assert probe is not None, "wedged"
+                other.breaker.settle(probe, Effect.SUCCESS, other.now)
             assert other.breaker.state is State.CLOSED

@@ -18,8 +18,12 @@ def build_engine(
     clock: Clock,
     observer: Observer,
     chance: Callable[[], float],
+    debug: bool = False,
 ) -> Engine:
-    """An engine for one topology. `chance` returns uniform numbers in [0, 1)."""
+    """An engine for one topology.
+
+    `chance` returns uniform numbers in [0, 1). `debug`: tell observers how plans come about.
+    """
     return Engine(
         build_snapshot(topology, dialects),
         dialects,
@@ -28,4 +32,5 @@ def build_engine(
         clock=clock,
         observer=observer,
         chance=chance,
+        debug=debug,
     )

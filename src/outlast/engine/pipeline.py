@@ -72,7 +72,9 @@ class Engine:
         clock: Clock,
         observer: Observer,
         chance: Callable[[], float],
+        debug: bool,
     ) -> None:
+        self._debug = debug
         self.snapshot = snapshot
         self.health = health
         self._dialects = dialects
@@ -109,6 +111,8 @@ class Engine:
             self._observer.observe(_rejected(call, error, self._clock.now() - started))
             raise
         walk = self._walk(call, request, plan, dialect, started)
+        if self._debug:
+            _note_plan(walk)
         responder.on_gone(walk.caller_left)
         outcome = Outcome("error", 500, "internal_error")
         winner: Attempt | None = None
@@ -227,8 +231,20 @@ def _relayable(failed: Attempt) -> bool:
     """Whether an error body may go out as it is: a 4xx, read whole, without our key in it."""
     if failed.status is None or not 400 <= failed.status < 500 or failed.overlong:
         return False
-    secret = failed.route.provider.credential.secret
-    return bool(failed.body) and not (secret and secret.encode() in failed.body)
+    provider = failed.route.provider
+    ours = [value for _, value in provider.headers]
+    if provider.credential.secret:
+        ours.append(provider.credential.secret.encode())
+    return bool(failed.body) and not any(value in failed.body for value in ours)
+
+
+def _note_plan(walk: Walk) -> None:
+    plan = walk.plan
+    found, left = len(plan.candidates) + len(plan.skipped), len(plan.candidates)
+    walk.note("candidates_building", model=plan.asked, priority_order_count=found)
+    for skipped in plan.skipped:
+        walk.note("candidate_skipped", model=skipped.deployment, reason=skipped.reason.value)
+    walk.note("model_resolved", model=plan.asked, candidates=left)
 
 
 def _routing(walk: Walk, winner: Attempt) -> bytes:

@@ -11,7 +11,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from outlast.errors import AttemptSummary, GatewayError
-from outlast.model.clock import Instant
+from outlast.model.clock import Instant, WallTime
 from outlast.model.fault import Fault, FaultKind
 from outlast.model.health import Unavailable
 from outlast.model.plan import Plan, Skipped, SkipReason
@@ -20,6 +20,9 @@ from outlast.resilience.failover import GiveUpReason
 
 SATURATED_RETRY_S = 2.0
 """Retry-After when all candidates are merely full: a slot frees any moment."""
+
+RETRY_AFTER_MAX_S = 60.0
+"""A later recovery is told in the body alone: SDKs sleep on the header (errors.retry_after_max)."""
 
 _NORMALIZED = {
     FaultKind.CONNECTION_ERROR: "provider_unavailable",
@@ -64,6 +67,7 @@ class Ending(Struct, frozen=True):
     still_resting: tuple[Unavailable | None, ...]  # every candidate, at the end; None: usable
     failovers: int
     now: Instant
+    wall: WallTime
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
@@ -226,6 +230,7 @@ def _error(
         retryable=retryable,
         normalized_code=normalized,
         retry_after_s=retry_after_s,
+        retry_at=_retry_at(ending, retry_after_s),
         param=param,
         attempts=tuple(
             AttemptSummary(
@@ -236,6 +241,13 @@ def _error(
         skipped=ending.skipped,
         failovers=ending.failovers,
     )
+
+
+def _retry_at(ending: Ending, retry_after_s: float | None) -> WallTime | None:
+    """The true instant of a recovery that lies beyond what Retry-After may say."""
+    if retry_after_s is None or retry_after_s <= RETRY_AFTER_MAX_S:
+        return None
+    return ending.wall + retry_after_s
 
 
 def _reasons(ending: Ending) -> str:

@@ -163,6 +163,7 @@ class Walk:
             resting,
             self.machine.failovers,
             now,
+            self._clock.wall(),
         )
 
     def _settle(self, attempt: Attempt, fault: Fault | None, now: Instant) -> bool:

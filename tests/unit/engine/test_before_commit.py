@@ -7,8 +7,10 @@ from tests.house import Caller, House
 
 from outlast.model.ids import DeploymentName
 from outlast.model.policy import CandidatePolicy, RequestPolicy, Timeouts
+from outlast.model.records import Noted
 from outlast.sim.calamities import CALAMITIES, Harm
 from outlast.sim.provider import Voice, healthy
+from outlast.sim.script import Body, End, Head
 from outlast.sim.virtual_loop import run
 
 WELL = healthy(Voice("well"))
@@ -307,3 +309,39 @@ def test_an_unknown_model_is_404_and_sends_nothing():
         assert house.ended[0].model == "unresolved"
 
     run(play())
+
+
+def test_a_recovery_beyond_a_minute_is_told_as_an_instant():
+    async def play():
+        house = House({"bad": bad("status_401")})
+        await house.ask(stream=False)
+        error = (await house.ask(stream=False)).error
+        assert error is not None
+        assert error.message == "no available provider for pool: 1 hard_down"
+        assert error.retry_at == pytest.approx(house.clock.wall() + 1800.0)
+
+    run(play())
+
+
+def test_an_error_body_with_our_key_in_it_is_not_relayed():
+    async def play():
+        leak = b'{"error":{"message":"your key sk-bad is wrong","type":"invalid_request_error"}}'
+        steps = (Head(400, ((b"content-type", b"application/json"),)), Body(leak), End())
+        house = House({"bad": lambda _request, _call, _rng: steps})
+        caller = await house.ask(stream=False)
+        assert caller.status is None
+        assert caller.error is not None
+        assert (caller.error.status, caller.error.gateway_code) == (400, "invalid_request")
+        assert "sk-bad" not in caller.error.message
+
+    run(play())
+
+
+def test_debug_facts_tell_how_a_plan_came_about_and_only_on_demand():
+    async def play(*, debug: bool):
+        house = House({"well": WELL}, debug=debug)
+        await house.ask(stream=False)
+        return [note.event for note in house.of(Noted)]
+
+    assert run(play(debug=False)) == []
+    assert run(play(debug=True)) == ["candidates_building", "model_resolved"]

@@ -5,6 +5,7 @@ same `error` object. Inside a stream the last chunk looks like any other (client
 one), names its end `error`, and keeps the stream's id, model and time.
 """
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -55,6 +56,9 @@ def in_band(error: GatewayError, reader: StreamReader, request_id: str) -> bytes
 
 
 def _error_object(error: GatewayError, request_id: str) -> dict[str, Any]:
+    later: dict[str, str] = {}
+    if error.retry_at is not None:
+        later["retry_after"] = datetime.fromtimestamp(error.retry_at, UTC).isoformat()
     return {
         "code": error.status,
         "type": _NATIVE_TYPE.get(error.status, "api_error"),
@@ -65,6 +69,7 @@ def _error_object(error: GatewayError, request_id: str) -> dict[str, Any]:
             "gateway_code": error.gateway_code,
             "normalized_code": error.normalized_code,
             "retryable": error.retryable,
+            **later,
             "providers_attempted": list(dict.fromkeys(a.provider for a in error.attempts)),
             "attempts": list(error.attempts),
             "skipped": [

@@ -42,6 +42,11 @@ def test_an_answer_without_a_content_type_is_read():
     assert isinstance(OPENAI.read_whole([], whole({"content": "hi"})), WholeAnswer)
 
 
+def test_the_content_type_is_found_among_other_fields():
+    html = [(b"date", b"now"), (b"content-type", b"text/html"), (b"server", b"json")]
+    assert fault(whole({"content": "hi"}), html).kind is FaultKind.MALFORMED_RESPONSE
+
+
 @pytest.mark.parametrize("content_type", [b"text/html", b"text/event-stream", b"text/plain"])
 def test_another_content_type_is_malformed(content_type):
     found = fault(whole({"content": "hi"}), [(b"content-type", content_type)])
@@ -144,6 +149,26 @@ def test_usage_is_read_in_its_buckets():
 )
 def test_usage_that_counts_nothing_is_none(value, expected):
     assert read_usage(value) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        "none",
+        {},
+        {"prompt_tokens": 0},
+        {"prompt_tokens": 7, "completion_tokens": None, "prompt_tokens_details": None},
+        {"prompt_tokens": -7, "completion_tokens": 2**70},
+        {"prompt_tokens": 7.0, "completion_tokens": "7"},
+        {"prompt_tokens": True, "prompt_tokens_details": []},
+        {"prompt_tokens_details": {"cached_tokens": 3, "audio_tokens": 1}},
+        {"completion_tokens_details": {"reasoning_tokens": None}},
+    ],
+)
+def test_usage_of_a_whole_answer_is_read_as_leniently_as_any(value):
+    assert read(whole({"content": "hi"}, usage=value)).usage == read_usage(value)
 
 
 @pytest.mark.parametrize(

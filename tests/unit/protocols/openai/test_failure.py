@@ -109,3 +109,11 @@ def test_a_reader_of_another_kind_has_no_marks():
 
     frame = OPENAI.in_band(exhausted(), Foreign(), "r-1")  # type: ignore[arg-type]
     assert b'"id":"chatcmpl-r-1"' in frame
+
+
+def test_a_recovery_that_no_header_may_say_is_an_instant_in_the_body():
+    error = GatewayError(
+        503, "unavailable_route", "m", error_type="provider_overloaded", retry_at=1_800_000_000.0
+    )
+    body = json.loads(OPENAI.error_body(error, "r", None))
+    assert body["error"]["metadata"]["retry_after"] == "2027-01-15T08:00:00+00:00"
