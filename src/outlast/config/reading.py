@@ -143,14 +143,18 @@ class Reader:
                 flat[key.path] = self._secret_map(raw, here)
             else:
                 self.report.problem(here, "must be a mapping of header name to value")
-        elif key.kind is Kind.SECRETS and not (isinstance(raw, list) and len(raw) == 1):
+        elif key.kind is not Kind.SECRETS:
+            self._one_secret(key, raw, here, flat)
+        elif isinstance(raw, list) and len(raw) == 1:
+            self._one_secret(key, raw[0], f"{here}[0]", flat)
+        else:
             message = "must be a list of exactly one key; several are not built yet"
             self.report.problem(here, message)
-        else:
-            one, place = (raw[0], f"{here}[0]") if isinstance(raw, list) else (raw, here)
-            secret = self._secrets.find(one, place)
-            if secret is not None:
-                flat[key.path] = secret
+
+    def _one_secret(self, key: Key, raw: Tree, here: str, flat: Flat) -> None:
+        secret = self._secrets.find(raw, here)
+        if secret is not None:
+            flat[key.path] = secret
 
     def _secret_map(self, raw: dict[str, Tree], here: str) -> dict[str, Secret]:
         found = {
