@@ -37,6 +37,7 @@ class Attempt:
     __slots__ = (
         "_answer_bytes_max",
         "_clock",
+        "_data",
         "_first_event_commits",
         "_held",
         "_held_bytes",
@@ -105,7 +106,8 @@ class Attempt:
         self._held_bytes = 0
         self._tail: Handle | None = None
         self._stream_asked = reader is not None
-        self._posted = False  # a DATA word is in the mailbox
+        self._data = Item(Word.DATA, number)
+        self._posted = False  # that word is in the mailbox
 
     def on_head(self, status: int, headers: Headers) -> None:
         if self.ended:
@@ -124,14 +126,14 @@ class Attempt:
         if reader is None or self.status != 200:
             self._collect(data)
             return
-        seen = reader.progressed
+        if self.committed:
+            self._relay(reader, data)
+            return
         frames = reader.feed(data)
         if frames:
             self._held.append(frames)
             self._held_bytes += len(frames)
-        if self.committed:
-            self._released(seen)
-        elif reader.fault is not None:
+        if reader.fault is not None:
             self.fail(reader.fault)
         elif reader.committed or (self._first_event_commits and reader.data_seen):
             self._commit()
@@ -204,33 +206,37 @@ class Attempt:
         self.first_token_at = now
         self.idle = IdleClock(self.candidate.policy.timeouts.idle_stream_s, now)
         self._mailbox.put(Item(Word.COMMITTED, self.number))
-        self._finish_if_done()
+        if self.reader is not None and self.reader.done:
+            self._finish()
 
-    def _released(self, seen: int) -> None:
-        """Frames came after commit (or none, when a frame is still incomplete)."""
-        reader, idle = self.reader, self.idle
-        assert reader is not None
+    def _relay(self, reader: StreamReader, data: bytes) -> None:
+        """Bytes came after commit: the one path that every event of every stream takes."""
+        seen = reader.progressed
+        frames = reader.feed(data)
+        idle = self.idle
         assert idle is not None
         if reader.progressed != seen:
             idle.data(self._clock.now())
         else:
             idle.comment(self._clock.now())
+        if frames:
+            self._held.append(frames)
+            self._held_bytes += len(frames)
+            if not self._posted:
+                self._posted = True
+                self._mailbox.put(self._data)
+            if self._held_bytes > BUFFER_BYTES_MAX and self.exchange is not None:
+                self.exchange.pause()
         if reader.fault is not None:
             self.fail(_broken("the provider sent an error after its answer had begun"))
-            return
-        if self._held and not self._posted:
-            self._posted = True
-            self._mailbox.put(Item(Word.DATA, self.number))
-        if self._held_bytes > BUFFER_BYTES_MAX and self.exchange is not None:
-            self.exchange.pause()
-        self._finish_if_done()
+        elif reader.done:
+            self._finish()
 
-    def _finish_if_done(self) -> None:
+    def _finish(self) -> None:
         """The terminal event came: the answer is whole, whatever the connection does next."""
-        if self.reader is not None and self.reader.done:
-            self.ended = True
-            self._mailbox.put(Item(Word.ENDED, self.number))
-            self._let_body_end()
+        self.ended = True
+        self._mailbox.put(Item(Word.ENDED, self.number))
+        self._let_body_end()
 
     def _let_body_end(self) -> None:
         exchange = self.exchange
