@@ -69,6 +69,31 @@ class Key(Struct, frozen=True):
     inert: bool = False
 
 
+def inert(
+    path: str,
+    kind: Kind,
+    default: object,
+    meaning: str,
+    *,
+    scope: Scope,
+    above: float | None = None,
+    at_least: float | None = None,
+) -> Key:
+    """A key that tunes something that is off, and is checked all the same."""
+    return Key(
+        path,
+        kind,
+        default,
+        scope,
+        meaning,
+        built=False,
+        inert=True,
+        null=True,
+        above=above,
+        at_least=at_least,
+    )
+
+
 class Section:
     """The keys that may stand in one kind of place, looked up level by level.
 

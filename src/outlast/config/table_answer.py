@@ -3,34 +3,13 @@
 Owns names, defaults, bounds and meanings of these request keys; `table` puts them together.
 """
 
-from outlast.config.key import Key, Kind, Scope
+from functools import partial
+
+from outlast.config.key import Key, Kind, Scope, inert
 
 REQUEST = Scope.REQUEST
+_inert = partial(inert, scope=REQUEST)
 CANDIDATE = Scope.CANDIDATE
-
-
-def _inert(
-    path: str,
-    kind: Kind,
-    default: object,
-    meaning: str,
-    *,
-    above: float | None = None,
-    at_least: float | None = None,
-) -> Key:
-    """A key that tunes something that is off, and is checked all the same."""
-    return Key(
-        path,
-        kind,
-        default,
-        REQUEST,
-        meaning,
-        built=False,
-        inert=True,
-        null=True,
-        above=above,
-        at_least=at_least,
-    )
 
 
 ANSWER = (

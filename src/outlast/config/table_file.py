@@ -3,38 +3,17 @@
 Owns names, defaults, bounds and meanings of these keys; `table` puts the rows together.
 """
 
-from outlast.config.key import Key, Kind, Scope
+from functools import partial
+
+from outlast.config.key import Key, Kind, Scope, inert
 
 FILE = Scope.FILE
+_inert = partial(inert, scope=FILE)
 
 
 def later(path: str, kind: Kind, meaning: str, *off: object) -> Key:
     """A key that is off until it is built. `off` holds further spellings of off."""
     return Key(path, kind, None, FILE, meaning, built=False, only=(None, *off))
-
-
-def inert(
-    path: str,
-    kind: Kind,
-    default: object,
-    meaning: str,
-    *,
-    above: float | None = None,
-    at_least: float | None = None,
-) -> Key:
-    """A key that tunes something that is off, and is checked all the same."""
-    return Key(
-        path,
-        kind,
-        default,
-        FILE,
-        meaning,
-        built=False,
-        inert=True,
-        null=True,
-        above=above,
-        at_least=at_least,
-    )
 
 
 TOP = (
@@ -131,19 +110,19 @@ LATER = (
     later("on_dependency_loss.spend_limits", Kind.STRING, "Spend limits without their state."),
     later("on_dependency_loss.idempotency", Kind.STRING, "Idempotency without its store."),
     later("idempotency.enabled", Kind.BOOL, "Answers a repeated key with the same answer.", False),
-    inert("idempotency.store", Kind.STRING, "auto", "Where answers are kept."),
-    inert("idempotency.concurrent", Kind.STRING, "join", "What a second caller does."),
-    inert("idempotency.join_timeout", Kind.DURATION, "60s", "How long it waits.", above=0),
-    inert("idempotency.mismatch_status", Kind.INT, 422, "Status of a key with another body."),
-    inert("idempotency.key_ttl", Kind.DURATION, "24h", "Life of a key.", above=0),
-    inert("idempotency.content_ttl", Kind.DURATION, "24h", "Life of an answer.", above=0),
-    inert("idempotency.max_body", Kind.SIZE, "4MiB", "Greatest answer kept.", above=0),
+    _inert("idempotency.store", Kind.STRING, "auto", "Where answers are kept."),
+    _inert("idempotency.concurrent", Kind.STRING, "join", "What a second caller does."),
+    _inert("idempotency.join_timeout", Kind.DURATION, "60s", "How long it waits.", above=0),
+    _inert("idempotency.mismatch_status", Kind.INT, 422, "Status of a key with another body."),
+    _inert("idempotency.key_ttl", Kind.DURATION, "24h", "Life of a key.", above=0),
+    _inert("idempotency.content_ttl", Kind.DURATION, "24h", "Life of an answer.", above=0),
+    _inert("idempotency.max_body", Kind.SIZE, "4MiB", "Greatest answer kept.", above=0),
     later("discovery.on_startup", Kind.BOOL, "Lists providers' models at start.", False),
     later("discovery.interval", Kind.DURATION, "Lists them again."),
     later("cache.enabled", Kind.BOOL, "Answers repeated requests from memory.", False),
-    inert("cache.ttl", Kind.DURATION, "10m", "Life of a cached answer.", above=0),
-    inert("cache.max_body", Kind.SIZE, "1MiB", "Greatest answer cached.", above=0),
-    inert("cache.store", Kind.STRING, "auto", "Where they are kept."),
+    _inert("cache.ttl", Kind.DURATION, "10m", "Life of a cached answer.", above=0),
+    _inert("cache.max_body", Kind.SIZE, "1MiB", "Greatest answer cached.", above=0),
+    _inert("cache.store", Kind.STRING, "auto", "Where they are kept."),
     later("catalogue", Kind.GROUP, "Policy by model.", {}),
     later("drill", Kind.GROUP, "What a drill demands.", {}),
     later("drill.require", Kind.GROUP, "Least share of successes and most dirty answers.", {}),

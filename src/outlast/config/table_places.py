@@ -3,8 +3,8 @@
 Owns names, defaults, bounds and meanings of these keys; `table` adds the policy keys.
 """
 
-from outlast.config.key import Key, Kind, Scope
-from outlast.config.table_file import inert, later
+from outlast.config.key import Key, Kind, Scope, inert
+from outlast.config.table_file import later
 
 FILE = Scope.FILE
 
@@ -65,8 +65,8 @@ PROVIDER = (
         words=("none", "resting", "active"),
         only=("none",),
     ),
-    inert("health.interval", Kind.DURATION, "30s", "Gap of probes.", above=0),
-    inert("health.timeout", Kind.DURATION, "5s", "Limit of a probe.", above=0),
+    inert("health.interval", Kind.DURATION, "30s", "Gap of probes.", scope=FILE, above=0),
+    inert("health.timeout", Kind.DURATION, "5s", "Limit of a probe.", scope=FILE, above=0),
     later("auth", Kind.GROUP, "Other ways to authenticate.", {}),
     later("auth.kind", Kind.STRING, "Which way."),
     later("auth.api_version", Kind.STRING, "API version, where the way wants one."),
