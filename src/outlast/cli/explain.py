@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from outlast.cli.faults import EXIT_OTHER
 from outlast.config.load import load
 from outlast.errors import ConfigError, ConfigProblem
 from outlast.model.plan import Candidate, Plan
@@ -39,7 +40,13 @@ def explain(
         request = DIALECTS["openai"].decode(_read(body))
         model, stream = request.model, request.stream
     assert model is not None
-    _print(plan_request(model, Index(loaded.topology)), stream=stream)
+    index = Index(loaded.topology)
+    if index.find(model) is None:
+        names = ", ".join(index.names()) or "none"
+        typer.echo(f"outlast: No model, pool or deployment is called {model!r}.", err=True)
+        typer.echo(f"Names: {names}", err=True)
+        raise typer.Exit(EXIT_OTHER)
+    _print(plan_request(model, index), stream=stream)
 
 
 def _read(path: Path) -> bytes:

@@ -7,6 +7,7 @@ here, honestly.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -227,15 +228,28 @@ class Engine:
 _CALLERS_OWN = frozenset({FaultKind.CALLER_ERROR, FaultKind.PARAM_REJECTED, FaultKind.REFUSAL})
 
 
+_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+
+
 def _relayable(failed: Attempt) -> bool:
     """Whether an error body may go out as it is: a 4xx, read whole, without our key in it."""
     if failed.status is None or not 400 <= failed.status < 500 or failed.overlong:
         return False
-    provider = failed.route.provider
-    ours = [value for _, value in provider.headers]
-    if provider.credential.secret:
-        ours.append(provider.credential.secret.encode())
-    return bool(failed.body) and not any(value in failed.body for value in ours)
+    return bool(failed.body) and not _quotes(failed.body, failed.route.secrets)
+
+
+def _quotes(body: bytes, secrets: tuple[bytes, ...]) -> bool:
+    """Whether a body holds one of our secrets, spelled plainly or with JSON's escapes."""
+    texts = [body]
+    if b"\\" in body:
+        texts.append(_ESCAPE.sub(_unescaped, body))
+    return any(secret in text for secret in secrets for text in texts)
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    """What an escape stands for. Letters, digits and slashes matter: keys have no more."""
+    code, plain = escape.groups()
+    return plain if code is None else chr(int(code, 16)).encode("utf-8", "replace")
 
 
 def _note_plan(walk: Walk) -> None:

@@ -162,7 +162,7 @@ def _exhausted(ending: Ending) -> GatewayError:
 
 
 def _final(ending: Ending, fault: Fault) -> GatewayError:
-    """A fault that allows no other candidate, in our own words."""
+    """A fault that allows no other candidate, in our own words: none of the provider's travel."""
     kind = fault.kind
     if kind is FaultKind.PROVIDER_RATE_LIMITED:
         return _error(
@@ -206,7 +206,6 @@ def _final(ending: Ending, fault: Fault) -> GatewayError:
         error_type="refusal" if refused else "invalid_request",
         normalized="invalid_request",
         retryable=False,
-        param=fault.param,
     )
 
 
@@ -220,7 +219,6 @@ def _error(
     normalized: str | None,
     retryable: bool = True,
     retry_after_s: float | None = None,
-    param: str | None = None,
 ) -> GatewayError:
     return GatewayError(
         status,
@@ -231,7 +229,6 @@ def _error(
         normalized_code=normalized,
         retry_after_s=retry_after_s,
         retry_at=_retry_at(ending, retry_after_s),
-        param=param,
         attempts=tuple(
             AttemptSummary(
                 t.display_name, t.record.deployment, t.record.status, normalized_code(t.fault)

@@ -9,6 +9,9 @@ from outlast.model.topology import Deployment, Origin, Provider, Topology
 from outlast.protocols.dialect import Dialect
 from outlast.routing.resolve import Index
 
+HEADER_SECRET_BYTES_MIN = 8
+"""A configured header value shorter than this is no secret: "1" and "true" stand in any text."""
+
 
 class Route(Struct, frozen=True):
     """How a deployment is reached. `headers` carry its key and never show in `repr`."""
@@ -20,6 +23,7 @@ class Route(Struct, frozen=True):
     target: bytes
     headers: tuple[tuple[bytes, bytes], ...]
     answer_headers: tuple[tuple[bytes, bytes], ...]  # who answered, as callers read it
+    secrets: tuple[bytes, ...]  # what no answer of ours may quote
 
     def __repr__(self) -> str:
         return f"Route({self.deployment.name!r})"
@@ -48,6 +52,16 @@ def provider_headers(provider: Provider, dialect: Dialect) -> tuple[tuple[bytes,
     return kept + configured
 
 
+def _secrets(provider: Provider) -> tuple[bytes, ...]:
+    """The key, and the operator's header values, whole and without their scheme."""
+    secrets = {value for _, value in provider.headers}
+    secrets |= {value.rsplit(b" ", 1)[-1] for value in secrets}
+    secrets = {secret for secret in secrets if len(secret) >= HEADER_SECRET_BYTES_MIN}
+    if provider.credential.secret:
+        secrets.add(provider.credential.secret.encode())
+    return tuple(secrets)
+
+
 def build_snapshot(topology: Topology, dialects: Mapping[str, Dialect]) -> Snapshot:
     """Index the names and build every route of a topology."""
     routes: dict[DeploymentName, Route] = {}
@@ -65,5 +79,6 @@ def build_snapshot(topology: Topology, dialects: Mapping[str, Dialect]) -> Snaps
                 (b"x-outlast-provider", provider.name.encode()),
                 (b"x-outlast-deployment", deployment.name.encode()),
             ),
+            secrets=_secrets(provider),
         )
     return Snapshot(topology, Index(topology), routes)

@@ -85,4 +85,4 @@ def new_request_id() -> str:
 
     Not from the system's source: that is a system call on every request's path.
     """
-    return f"{random.getrandbits(128):032x}"  # noqa: S311 - see above
+    return random.getrandbits(128).to_bytes(16, "big").hex()

@@ -71,15 +71,10 @@ class AsgiResponder:
         """Send a complete answer."""
         if self.gone:
             return
-        length = (b"content-length", str(len(body)).encode("ascii"))
         self.started = True
-        await self._send(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": [*self._identified(headers), length],
-            }
-        )
+        head = self._identified(headers)
+        head.append((b"content-length", b"%d" % len(body)))
+        await self._send({"type": "http.response.start", "status": status, "headers": head})
         self.ended = True
         await self._send({"type": "http.response.body", "body": body})
 
@@ -129,7 +124,10 @@ class AsgiResponder:
             self.leave()
 
     def _identified(self, headers: Headers) -> Headers:
-        for name, _ in headers:
+        """A list of its own: `headers` with the request's id, if they do not hold one."""
+        head = list(headers)
+        for name, _ in head:
             if name == b"x-request-id":
-                return headers
-        return [*headers, self._request_id]
+                return head
+        head.append(self._request_id)
+        return head
