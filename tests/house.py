@@ -156,7 +156,7 @@ class House:
         return caller
 
     def states(self) -> dict[str, str]:
-        return {name: state for name, state, _ in self.engine.health.states()}
+        return {name: state for name, state, _ in self.engine.world.health.states()}
 
     def of(self, kind: type[Record]) -> list[Any]:
         return [r for r in self.records if isinstance(r, kind)]
@@ -175,7 +175,7 @@ class House:
 
     def assert_nothing_is_left(self) -> None:
         assert self.upstream.open_exchanges == 0
-        assert [inflight for *_, inflight in self.engine.health.states() if inflight] == []
+        assert [inflight for *_, inflight in self.engine.world.health.states() if inflight] == []
 
 
 def _topology(

@@ -172,10 +172,10 @@ class _Process:
                 loop.remove_signal_handler(number)
 
     def _rows(self, now: Instant) -> list[DeploymentHealth]:
-        return self.engine.health.rows(now)
+        return self.engine.world.health.rows(now)
 
     def _states(self) -> Iterator[tuple[str, str, int]]:
-        return self.engine.health.states()
+        return self.engine.world.health.states()
 
     def _stop(self, number: int) -> None:
         self._told_to_stop += 1

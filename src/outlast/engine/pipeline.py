@@ -8,28 +8,25 @@ here, honestly.
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
 
 from outlast.engine.attempts import Attempt
 from outlast.engine.call import Call
-from outlast.engine.health import HealthBook
-from outlast.engine.mailbox import Mailbox
 from outlast.engine.settle import final_error
-from outlast.engine.snapshot import Snapshot
 from outlast.engine.streaming import relay
-from outlast.engine.walk import Walk
+from outlast.engine.walk import Walk, World
 from outlast.errors import GatewayError
 from outlast.model.clock import Instant
 from outlast.model.fault import Fault, FaultKind
 from outlast.model.plan import Plan
 from outlast.model.records import RequestEnded
 from outlast.model.request import NeutralRequest
-from outlast.ports import Clock, Headers, Observer, Responder, Upstream
+from outlast.ports import Headers, Responder
 from outlast.protocols.dialect import Dialect
-from outlast.resilience.failover import Failover, GiveUpReason
+from outlast.resilience.failover import GiveUpReason
 from outlast.routing.planner import plan as plan_request
 
 CLIENT_GONE_STATUS = 499
@@ -58,36 +55,22 @@ class Outcome(Struct, frozen=True):
 
 
 class Engine:
-    """Answers calls. One per process, made inside its running loop.
-
-    `snapshot` is what new requests are admitted under.
-    """
+    """Answers calls. `world` is what new requests are admitted under."""
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        world: World,
         dialects: Mapping[str, Dialect],
-        health: HealthBook,
         *,
-        upstream: Upstream,
-        clock: Clock,
-        observer: Observer,
-        chance: Callable[[], float],
         debug: bool,
     ) -> None:
-        self._debug = debug
-        self.snapshot = snapshot
-        self.health = health
+        self.world = world
         self._dialects = dialects
-        self._upstream = upstream
-        self._clock = clock
-        self._observer = observer
-        self._chance = chance
-        self._loop = asyncio.get_running_loop()  # once: asking costs a system call each time
+        self._debug = debug
 
     def models(self) -> list[str]:
         """Names that a caller may ask for."""
-        return self.snapshot.index.names()
+        return self.world.snapshot.index.names()
 
     def plan(self, name: str) -> Plan:
         """The plan that a request for `name` would get now. Sends nothing.
@@ -95,7 +78,7 @@ class Engine:
         Raises:
             GatewayError: 404 `model_not_found`.
         """
-        return plan_request(name, self.snapshot.index)
+        return plan_request(name, self.world.snapshot.index)
 
     async def answer(self, call: Call, responder: Responder) -> None:
         """Take one call from its bytes to its last byte.
@@ -103,15 +86,17 @@ class Engine:
         Raises:
             GatewayError: nothing was written; this is the answer.
         """
-        started = self._clock.now()
+        world = self.world
         dialect = self._dialects[call.dialect]
         try:
             request = dialect.decode(call.body)
-            plan = self.plan(call.target or request.model)
+            plan = plan_request(call.target or request.model, world.snapshot.index)
         except GatewayError as error:
-            self._observer.observe(_rejected(call, error, self._clock.now() - started))
+            world.observer.observe(_rejected(call, error))
             raise
-        walk = self._walk(call, request, plan, dialect, started)
+        forward = dialect.forward
+        travels = tuple([h for h in call.headers if h[0] in forward])
+        walk = Walk(world, request, call.request_id, plan, travels)
         if self._debug:
             _note_plan(walk)
         responder.on_gone(walk.caller_left)
@@ -133,32 +118,7 @@ class Engine:
             raise
         finally:
             walk.close()
-            self._observer.observe(
-                _ended(call, request, walk, winner, outcome, started, self._clock.now())
-            )
-
-    def _walk(
-        self,
-        call: Call,
-        request: NeutralRequest,
-        plan: Plan,
-        dialect: Dialect,
-        now: Instant,
-    ) -> Walk:
-        forward = dialect.forward
-        return Walk(
-            request,
-            call.request_id,
-            plan,
-            Failover(plan, now, stream=request.stream, chance=self._chance),
-            Mailbox(self._loop),
-            snapshot=self.snapshot,
-            health=self.health,
-            upstream=self._upstream,
-            clock=self._clock,
-            observer=self._observer,
-            forward=tuple([h for h in call.headers if h[0] in forward]),
-        )
+            world.observer.observe(_ended(call, request, walk, winner, outcome, world.clock.now()))
 
     async def _whole(self, walk: Walk, winner: Attempt, responder: Responder) -> Outcome:
         answer = winner.answer
@@ -185,7 +145,7 @@ class Engine:
         headers = _answer_headers(walk, winner)
         headers.append((b"cache-control", b"no-cache"))
         await responder.start(200, headers)
-        fault = await relay(walk, winner, responder, self._clock)
+        fault = await relay(walk, winner, responder, self.world.clock)
         walk.finish(fault)
         if fault is None:
             await responder.end()
@@ -314,7 +274,7 @@ def _outcome_of(error: GatewayError) -> Outcome:
     return Outcome(word, error.status, error.gateway_code)
 
 
-def _rejected(call: Call, error: GatewayError, duration_s: float) -> RequestEnded:
+def _rejected(call: Call, error: GatewayError) -> RequestEnded:
     """The record of a request that never had a plan."""
     return RequestEnded(
         request_id=call.request_id,
@@ -328,7 +288,7 @@ def _rejected(call: Call, error: GatewayError, duration_s: float) -> RequestEnde
         attempts=(),
         skipped=(),
         failovers=0,
-        duration_s=duration_s,
+        duration_s=0.0,
         first_token_s=None,
         usage=None,
         saved=False,
@@ -341,7 +301,6 @@ def _ended(
     walk: Walk,
     winner: Attempt | None,
     outcome: Outcome,
-    started: Instant,
     now: Instant,
 ) -> RequestEnded:
     usage = None
@@ -364,8 +323,8 @@ def _ended(
         attempts=tuple(walk.ended),
         skipped=walk.plan.skipped + tuple(s for s, _ in walk.refusals),
         failovers=failovers,
-        duration_s=now - started,
-        first_token_s=None if first is None else first - started,
+        duration_s=now - walk.started,
+        first_token_s=None if first is None else first - walk.started,
         usage=usage,
         saved=outcome.word == "ok" and failovers > 0,
     )

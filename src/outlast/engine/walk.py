@@ -4,6 +4,11 @@ Owns the running attempt: takes its slot and permit, dispatches it, records its 
 gives everything back, cancellation included. What to do next is `resilience.failover`'s word.
 """
 
+import asyncio
+from collections.abc import Callable
+
+from msgspec import Struct
+
 from outlast.engine.attempts import Attempt
 from outlast.engine.health import HealthBook, Hold
 from outlast.engine.mailbox import Item, Mailbox, Word
@@ -40,19 +45,31 @@ _BEGIN = Begin()
 _TIMER = Item(Word.TIMER)
 
 
+class World(Struct, frozen=True):
+    """What every walk needs and none owns: one for all requests of a snapshot.
+
+    `chance` returns uniform numbers in [0, 1).
+    """
+
+    snapshot: Snapshot
+    health: HealthBook
+    upstream: Upstream
+    clock: Clock
+    observer: Observer
+    chance: Callable[[], float]
+    loop: asyncio.AbstractEventLoop
+
+
 class Walk:
     """One request on its way along its plan."""
 
     __slots__ = (
         "_armed_at",
-        "_clock",
         "_forward",
         "_handle",
-        "_health",
-        "_observer",
+        "_now",
         "_request",
-        "_snapshot",
-        "_upstream",
+        "_world",
         "attempt",
         "ended",
         "failed",
@@ -62,37 +79,30 @@ class Walk:
         "plan",
         "refusals",
         "request_id",
+        "started",
         "tried",
     )
 
     def __init__(
         self,
+        world: World,
         request: NeutralRequest,
         request_id: str,
         plan: Plan,
-        machine: Failover,
-        mailbox: Mailbox,
-        *,
-        snapshot: Snapshot,
-        health: HealthBook,
-        upstream: Upstream,
-        clock: Clock,
-        observer: Observer,
         forward: tuple[tuple[bytes, bytes], ...],
     ) -> None:
+        clock = world.clock
+        self._world = world
+        self._now = clock.now
         self._request = request
-        self._snapshot = snapshot
-        self._health = health
-        self._upstream = upstream
-        self._clock = clock
-        self._observer = observer
         self._forward = forward
         self._handle: Handle | None = None
         self._armed_at: Instant = 0.0
         self.request_id = request_id
         self.plan = plan
-        self.machine = machine
-        self.mailbox = mailbox
+        self.started = now = clock.now()
+        self.machine = Failover(plan, now, stream=request.stream, chance=world.chance)
+        self.mailbox = Mailbox(world.loop)
         self.attempt: Attempt | None = None  # the running one, or the winner
         self.gave_up: GiveUp | None = None
         self.failed: Attempt | None = None  # the last one that failed, with what it was answered
@@ -103,13 +113,15 @@ class Walk:
     async def run(self) -> Attempt | None:
         """Walk until an attempt commits (it is returned, still open) or the walk is over."""
         machine = self.machine
-        self._obey(machine.on(_BEGIN, self._clock.now()))
+        self._obey(machine.on(_BEGIN, self._now()))
         while machine.phase is not Phase.COMMITTED and self.gave_up is None:
             self.arm(machine.wake_at)
             item = await self.mailbox.take()
             event = self._event(item)
             if event is not None:
-                self._obey(machine.on(event, self._clock.now()))
+                actions = machine.on(event, self._now())
+                if actions:
+                    self._obey(actions)
         return self.attempt if self.gave_up is None else None
 
     def caller_left(self) -> None:
@@ -123,8 +135,10 @@ class Walk:
             return
         if fault is not None:
             attempt.close()
-        now = self._clock.now()
-        blamed = self._settle(attempt, fault, now)
+        now = self._now()
+        blamed = self._world.health.settle(
+            attempt.hold, attempt.candidate, self._chargeable(fault), now
+        )
         first = attempt.first_token_at
         record = AttemptEnded(
             request_id=self.request_id,
@@ -143,19 +157,20 @@ class Walk:
         if fault is not None:
             self.failed = attempt
             self.tried.append(Tried(record, attempt.route.provider.display_name, fault))
-        self._observer.observe(record)
+        self._world.observer.observe(record)
 
     def close(self) -> None:
         """The request is over, however it came to that: nothing may be left."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
-        self.finish(_GONE)
+        if self.attempt is not None:
+            self.finish(_GONE)
 
     def ending(self) -> Ending:
         """What the final error may tell."""
-        now = self._clock.now()
-        resting = tuple(self._health.unavailable(c, now) for c in self.plan.candidates)
+        now = self._now()
+        resting = tuple(self._world.health.unavailable(c, now) for c in self.plan.candidates)
         return Ending(
             self.plan,
             tuple(self.tried),
@@ -163,14 +178,14 @@ class Walk:
             resting,
             self.machine.failovers,
             now,
-            self._clock.wall(),
+            self._world.clock.wall(),
         )
 
-    def _settle(self, attempt: Attempt, fault: Fault | None, now: Instant) -> bool:
-        limited = fault is not None and fault.kind is FaultKind.PROVIDER_RATE_LIMITED
-        if limited and not self.plan.policy.on_rate_limit:
-            fault = _GONE  # with failover off a 429 is the caller's to handle: it moves nothing
-        return self._health.settle(attempt.hold, attempt.candidate, fault, now)
+    def _chargeable(self, fault: Fault | None) -> Fault | None:
+        """With failover off a 429 is the caller's to handle: it moves nothing."""
+        if fault is None or self.plan.policy.on_rate_limit:
+            return fault
+        return _GONE if fault.kind is FaultKind.PROVIDER_RATE_LIMITED else fault
 
     def _event(self, item: Item) -> Event | None:
         """The machine's word for what is in the mailbox; None: it concerns nobody any more."""
@@ -181,15 +196,12 @@ class Walk:
         attempt = self.attempt
         if attempt is None or attempt.number != item.source:
             return None
-        return self._attempt_event(attempt, item)
-
-    def _attempt_event(self, attempt: Attempt, item: Item) -> Event | None:
         index = self.machine.candidate
         if item.word is Word.HEAD:
             return HeadArrived(index)
         if item.word is Word.COMMITTED:
             if attempt.reader is not None:
-                attempt.hold.first_token(self._clock.now())
+                attempt.hold.first_token(self._now())
             return Committed(index)
         if item.word is Word.FAILED:
             assert item.fault is not None
@@ -204,7 +216,7 @@ class Walk:
             match action:
                 case Try():
                     event = self._try(action)
-                    actions = machine.on(event, self._clock.now())  # a Try is always the last
+                    actions = machine.on(event, self._now())  # a Try is always the last
                 case Cut():
                     self.finish(action.fault)
                 case GiveUp():
@@ -215,10 +227,10 @@ class Walk:
             self._note_wait()
 
     def _try(self, action: Try) -> Event:
-        now = self._clock.now()
+        now = self._now()
         index = action.candidate
         candidate = self.plan.candidates[index]
-        hold = self._health.take(candidate, now, ignoring_throttle=action.slept_for_it)
+        hold = self._world.health.take(candidate, now, ignoring_throttle=action.slept_for_it)
         if isinstance(hold, Unavailable):
             skipped = Skipped(candidate.deployment, hold.reason)
             self.refusals.append((skipped, hold))
@@ -236,7 +248,7 @@ class Walk:
 
     def _dispatch(self, candidate: Candidate, hold: Hold) -> None:
         request = self._request
-        route = self._snapshot.routes[candidate.deployment]
+        route = self._world.snapshot.routes[candidate.deployment]
         dialect = route.dialect
         self.attempt = attempt = Attempt(
             len(self.ended),
@@ -245,10 +257,10 @@ class Walk:
             hold,
             dialect.reader(request) if request.stream else None,
             self.mailbox,
-            self._clock,
+            self._world.clock,
             answer_bytes_max=self.plan.policy.answer_bytes_max,
         )
-        attempt.exchange = self._upstream.dispatch(
+        attempt.exchange = self._world.upstream.dispatch(
             UpstreamCall(
                 origin=route.origin,
                 method=b"POST",
@@ -259,7 +271,7 @@ class Walk:
             ),
             attempt,
         )
-        self._observer.observe(
+        self._world.observer.observe(
             AttemptStarted(
                 self.request_id, self.plan.label, candidate.deployment, candidate.provider
             )
@@ -268,10 +280,10 @@ class Walk:
     def _others_usable(self, index: int | None = None) -> bool:
         """Whether a candidate after this one (default: after the current) could be taken now."""
         start = (self.machine.candidate if index is None else index) + 1
-        now = self._clock.now()
+        now = self._now()
         candidates = self.plan.candidates
         return any(
-            self._health.unavailable(candidates[i], now) is None
+            self._world.health.unavailable(candidates[i], now) is None
             for i in range(start, len(candidates))
         )
 
@@ -282,7 +294,7 @@ class Walk:
         if self._handle is not None:
             self._handle.cancel()
         self._armed_at = when
-        self._handle = self._clock.call_at(when, self._timer_fired)
+        self._handle = self._world.clock.call_at(when, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._handle = None
@@ -291,7 +303,7 @@ class Walk:
     def _tell_failover(self) -> None:
         last = self.tried[-1].record
         assert last.kind is not None
-        self._observer.observe(
+        self._world.observer.observe(
             FailoverTriggered(
                 self.request_id,
                 self.plan.label,
@@ -306,9 +318,9 @@ class Walk:
     def _note_wait(self) -> None:
         until = self.machine.wake_at
         assert until is not None
-        wait_ms = round((until - self._clock.now()) * 1000)
+        wait_ms = round((until - self._now()) * 1000)
         self.note("failover_backoff", backoff_ms=wait_ms, attempt=self.machine.attempts)
 
     def note(self, event: str, **fields: str | int | float | None) -> None:
         """A debug fact."""
-        self._observer.observe(Noted(event, self.request_id, fields))
+        self._world.observer.observe(Noted(event, self.request_id, fields))

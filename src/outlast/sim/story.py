@@ -105,7 +105,7 @@ async def _play(world: World) -> Story:
     assert isinstance(loop, VirtualLoop)
     story.open_exchanges = upstream.open_exchanges
     story.timers = loop.timers()
-    story.states = {name: (state, held) for name, state, held in engine.health.states()}
+    story.states = {name: (state, held) for name, state, held in engine.world.health.states()}
     await upstream.aclose()
     return story
 

@@ -27,6 +27,7 @@ from outlast.model.records import (
     Record,
     RequestEnded,
 )
+from outlast.telemetry.fanout import Consuming
 from outlast.telemetry.lines import json_line, request_line, text_line, timestamp_text
 from outlast.telemetry.redactor import Redactor
 from outlast.telemetry.writer import LineWriter
@@ -90,17 +91,16 @@ class Log:
             cache_logger_on_first_use=False,
         )
         # Attempts have no line of their own: they are part of their request's.
-        self._telling: dict[type[Record], Callable[[Any], None]] = {
+        self.consuming: Consuming = {
             RequestEnded: self._request,
             FailoverTriggered: self._failover,
             BreakerMoved: self._transition,
+            **({Noted: self._noted} if debug else {}),
         }
-        if debug:
-            self._telling[Noted] = self._noted
 
     def observe(self, record: Record) -> None:
         """Take a fact. Never raises, never waits."""
-        tell = self._telling.get(type(record))
+        tell = self.consuming.get(type(record))
         if tell is not None:
             tell(record)
 

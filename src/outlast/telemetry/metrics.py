@@ -15,7 +15,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any
 
 from prometheus_client import generate_latest
 from prometheus_client.core import (
@@ -34,6 +33,7 @@ from outlast.model.records import (
     Record,
     RequestEnded,
 )
+from outlast.telemetry.fanout import Consuming
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -158,7 +158,7 @@ class Metrics(Collector):
         )
         # A table, not a match: a fact that counts for nothing costs one lookup. (An attempt is
         # counted at its end, not at its start.)
-        self._counting: dict[type[Record], Callable[[Any], None]] = {
+        self.consuming: Consuming = {
             RequestEnded: self._request,
             AttemptEnded: self._attempt,
             FailoverTriggered: self._failover,
@@ -168,7 +168,7 @@ class Metrics(Collector):
 
     def observe(self, record: Record) -> None:
         """Count a fact. Never raises, never waits."""
-        count = self._counting.get(type(record))
+        count = self.consuming.get(type(record))
         if count is not None:
             count(record)
 

@@ -6,7 +6,6 @@ that is handed in, so that nothing here owns or copies the health of a deploymen
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +18,7 @@ from outlast.model.records import (
     Record,
     RequestEnded,
 )
+from outlast.telemetry.fanout import Consuming
 
 Rows = Callable[[Instant], Iterable[Struct]]
 """Now -> one row per deployment."""
@@ -57,7 +57,7 @@ class Stats:
         self._attempts = 0
         self._failovers = 0
         self._trips = 0
-        self._counting: dict[type[Record], Callable[[Any], None]] = {
+        self.consuming: Consuming = {
             RequestEnded: self._request,
             AttemptEnded: self._attempt,
             FailoverTriggered: self._failover,
@@ -66,7 +66,7 @@ class Stats:
 
     def observe(self, record: Record) -> None:
         """Count a fact. Never raises, never waits."""
-        count = self._counting.get(type(record))
+        count = self.consuming.get(type(record))
         if count is not None:
             count(record)
 

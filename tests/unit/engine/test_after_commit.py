@@ -41,7 +41,7 @@ def test_a_broken_stream_ends_in_an_error_event_and_is_counted_once(name):
         assert caller.ended
         assert house.upstream.calls == {"bad": 1}
         assert house.outcomes == [("bad", "stream_broken")]
-        row = house.engine.health.rows(house.clock.now())[0]
+        row = house.engine.world.health.rows(house.clock.now())[0]
         assert (row.window_successes, row.window_failures, row.consecutive_failures) == (0, 1, 1)
         assert (house.ended[0].outcome, house.ended[0].status) == ("stream_broken", 200)
         house.assert_nothing_is_left()
@@ -143,7 +143,7 @@ def test_a_caller_that_leaves_midway_blames_nobody_and_closes_the_upstream():
         assert house.clock.now() == pytest.approx(3.5)
         assert house.outcomes == [("well", "caller_gone")]
         assert house.ended[0].outcome == "client_gone"
-        row = house.engine.health.rows(house.clock.now())[0]
+        row = house.engine.world.health.rows(house.clock.now())[0]
         assert (row.window_failures, row.inflight) == (0, 0)
         house.assert_nothing_is_left()
 

@@ -209,7 +209,7 @@ async def until(house: House, later_s: float) -> None:
 def test_a_refused_key_rests_every_deployment_behind_it_and_a_success_ends_that():
     async def play():
         house = House({"bad": bad("status_401"), "well": WELL})
-        cell = house.engine.health._cells[DeploymentName("bad")]
+        cell = house.engine.world.health._cells[DeploymentName("bad")]
         await house.ask(stream=False)
         assert cell.credential.unavailable(house.clock.now()) is not None
         assert cell.rest.unavailable(house.clock.now()) is None

@@ -1,6 +1,7 @@
 """How a walk without an answer ends: status, code, and whose words the caller reads."""
 
 import pytest
+from msgspec import structs
 from tests.house import Caller, House
 
 from outlast.model.fault import Break, Phase, TransportFailure
@@ -195,7 +196,7 @@ class _Idle:
 def test_when_our_own_connections_are_the_problem_nobody_is_blamed():
     async def play():
         house = House({"one": WELL, "two": WELL})
-        house.engine._upstream = Exhausted(house)
+        house.engine.world = structs.replace(house.engine.world, upstream=Exhausted(house))
         error = await failing(house)
         assert (error.status, error.gateway_code) == (503, "gateway_overloaded")
         assert error.retry_after_s == 1.0

@@ -3,8 +3,8 @@
 import msgspec
 from tests.unit.telemetry.records import EVERY_RECORD
 
-from outlast.model.records import Record
-from outlast.telemetry.fanout import Fanout
+from outlast.model.records import BreakerMoved
+from outlast.telemetry.fanout import Consuming, Fanout
 from outlast.telemetry.stats import Stats
 
 
@@ -13,12 +13,9 @@ class Row(msgspec.Struct):
     asked_at: float
 
 
-class Kept:
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-
-    def observe(self, record: Record) -> None:
-        self.records.append(record)
+class Taker:
+    def __init__(self, consuming: Consuming) -> None:
+        self.consuming = consuming
 
 
 def test_the_page_counts_since_the_start_and_reads_health_when_asked():
@@ -42,9 +39,17 @@ def test_the_page_counts_since_the_start_and_reads_health_when_asked():
     }
 
 
-def test_every_consumer_gets_every_fact_in_order():
-    one, other = Kept(), Kept()
-    fan = Fanout(one, other)
+def test_every_consumer_gets_the_facts_that_it_takes_in_order():
+    told: list[tuple[str, object]] = []
+    kinds = {type(record) for record in EVERY_RECORD}
+    all_of_them = Taker({kind: lambda record: told.append(("all", record)) for kind in kinds})
+    moves = Taker({BreakerMoved: lambda record: told.append(("moves", record))})
+    fan = Fanout(all_of_them, moves)
+    expected: list[tuple[str, object]] = []
     for record in EVERY_RECORD:
         fan.observe(record)
-    assert one.records == other.records == list(EVERY_RECORD)
+        expected.append(("all", record))
+        if isinstance(record, BreakerMoved):
+            expected.append(("moves", record))
+    assert told == expected
+    assert any(who == "moves" for who, _ in told)
