@@ -18,6 +18,8 @@ class Line(Protocol):
 
     def cut(self) -> None: ...
 
+    def answer(self, status: int, headers: Headers, body: bytes) -> bool: ...
+
     def close_with(self, status: int, headers: Headers, body: bytes) -> None: ...
 
 
@@ -37,6 +39,10 @@ class CallerLink:
         Never calls at once: who registers looks at `lost` first.
         """
         self._callback = callback
+
+    def answer(self, status: int, headers: Headers, body: bytes) -> bool:
+        """Send a complete answer in one write. False: nothing was sent, the server must."""
+        return self._line is not None and self._line.answer(status, headers, body)
 
     def abort(self) -> None:
         """Reset the connection; what was not sent yet is dropped."""

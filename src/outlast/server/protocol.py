@@ -37,6 +37,7 @@ from outlast.server.refusal import (
     TOO_MANY_CONNECTIONS,
     TOO_MANY_FIELDS,
     Refusal,
+    answer_head,
     refusal_bytes,
     response_bytes,
 )
@@ -131,6 +132,27 @@ class DataPlaneProtocol(HttpToolsProtocol):
     def cut(self) -> None:
         """Reset the connection."""
         self.transport.abort()
+
+    def answer(self, status: int, headers: Headers, body: bytes) -> bool:
+        """Write a whole answer in one go: uvicorn's `send` writes its head and its body apart.
+
+        False: nothing was written, because `send` knows better (HEAD, a closing connection, a
+        caller that does not read, a field that is none).
+        """
+        cycle = self._running
+        if cycle is None or cycle.response_started or cycle.disconnected or not cycle.keep_alive:
+            return False
+        if cycle.scope["method"] == "HEAD" or self.flow.write_paused:
+            return False
+        head = answer_head(status, cycle.default_headers + headers)
+        if head is None:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        self.transport.writelines((head, body))
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
     def close_with(self, status: int, headers: Headers, body: bytes) -> None:
         """Answer the running request beside its cycle, then linger and close."""

@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 import msgspec
 from msgspec import Struct
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 
 class Refusal(Struct, frozen=True):
@@ -78,6 +79,19 @@ def response_bytes(status: int, headers: list[tuple[bytes, bytes]], body: bytes)
     lines += [name + b": " + value for name, value in headers]
     lines += [b"content-length: %d" % len(body), b"connection: close", b"", body]
     return b"\r\n".join(lines)
+
+
+def answer_head(status: int, headers: list[tuple[bytes, bytes]]) -> bytes | None:
+    """The head of a response. None: a field would end its line and begin another, or is cut."""
+    lines = [STATUS_LINE[status]]
+    for name, value in headers:
+        lines.append(b"%b: %b\r\n" % (name, value))
+    lines.append(b"\r\n")
+    head = b"".join(lines)
+    ends = len(lines)
+    if head.count(b"\n") != ends or head.count(b"\r") != ends or b"\0" in head:
+        return None
+    return head
 
 
 def new_request_id() -> str:

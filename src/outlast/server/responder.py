@@ -74,6 +74,9 @@ class AsgiResponder:
         self.started = True
         head = self._identified(headers)
         head.append((b"content-length", b"%d" % len(body)))
+        if self._link is not None and self._link.answer(status, head, body):
+            self.ended = True
+            return
         await self._send({"type": "http.response.start", "status": status, "headers": head})
         self.ended = True
         await self._send({"type": "http.response.body", "body": body})

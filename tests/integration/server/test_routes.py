@@ -256,3 +256,35 @@ def test_compressed_bodies_are_refused(serve, post):
         assert len(rig.engine.calls) == 1
 
     serve(scenario)
+
+
+@pytest.mark.parametrize("value", [b"1\r\nx-smuggled: 2", b"1\nx-smuggled: 2", b"1\r", b"\x00"])
+def test_a_field_that_would_begin_another_one_never_leaves(serve, post, value):
+    async def scenario(rig):
+        async def answer(_call, responder):
+            await responder.whole(200, [(b"x-field", value)], b"answer")
+
+        rig.engine.behaviour = answer
+        caller = await rig.connect()
+        caller.send(post(b"{}", "Connection: close"))
+        assert b"x-smuggled: 2" not in (await caller.rest()).split(b"\r\n")
+        rig.crashes.clear()
+
+    serve(scenario)
+
+
+@pytest.mark.parametrize("size", [0, 1, 200_000])
+def test_a_whole_answer_arrives_whole_and_the_connection_lives_on(serve, post, size):
+    async def scenario(rig):
+        async def answer(_call, responder):
+            await responder.whole(200, [], b"x" * size)
+
+        rig.engine.behaviour = answer
+        caller = await rig.connect()
+        for _ in range(3):
+            caller.send(post(b"{}"))
+            got = await caller.answer()
+            assert (got.status, len(got.body)) == (200, size)
+            assert [name for name, _ in got.fields].count("content-length") == 1
+
+    serve(scenario)

@@ -10,6 +10,10 @@ class Line:
     def cut(self) -> None:
         self.done.append("cut")
 
+    def answer(self, status, headers, body) -> bool:
+        self.done.append(f"answer {status}")
+        return True
+
     def close_with(self, status, headers, body) -> None:
         self.done.append(f"close {status}")
 
@@ -44,3 +48,13 @@ def test_a_live_link_acts_on_its_line():
     link.close_with(413, [], b"")
     link.abort()
     assert line.done == ["close 413", "cut"]
+
+
+def test_an_answer_goes_to_the_line_while_there_is_one():
+    line = Line()
+    link = CallerLink(line)
+    assert link.answer(200, [], b"x")
+    assert line.done == ["answer 200"]
+    link.release()
+    assert not link.answer(200, [], b"x")
+    assert line.done == ["answer 200"]
