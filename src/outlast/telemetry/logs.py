@@ -13,6 +13,7 @@ message, because a message may quote what a caller sent.
 import sys
 import traceback
 from collections.abc import Callable, Mapping, MutableMapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -131,12 +132,13 @@ class Log:
         self.state.debug(record.event, request_id=record.request_id, **fields)
 
     def _request(self, record: RequestEnded) -> None:
-        line = request_line(record, self._wall(), self._redactor)
+        self._writer.write_later(partial(self._spell, record, self._wall()))
+
+    def _spell(self, record: RequestEnded, wall: WallTime) -> bytes:
+        line = request_line(record, wall, self._redactor)
         if self._text:
-            fields = msgspec.to_builtins(line)
-            self._writer.write(text_line(fields, colours=self._colours))
-        else:
-            self._writer.write(json_line(line))
+            return text_line(msgspec.to_builtins(line), colours=self._colours)
+        return json_line(line)
 
     def _stamp(self, _logger: object, _method: str, fields: _Fields) -> _Fields:
         return {"timestamp": timestamp_text(self._wall()), **fields}

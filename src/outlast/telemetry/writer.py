@@ -16,6 +16,9 @@ from outlast.ports import Handle
 
 FLUSH_BYTES = 64 * 1024
 FLUSH_AFTER_S = 0.2
+SPELLED_BYTES = 1024
+"""What a line that is not spelled yet counts for: 64 of them are spelled in one go (0.3 ms)."""
+
 CHUNKS_MAX = 64
 """Chunks that may wait for the thread: some 4 MiB."""
 
@@ -46,7 +49,7 @@ class LineWriter:
     def __init__(self, stream: Stream, call_later: CallLater | None = None) -> None:
         self._stream = stream
         self._call_later = call_later
-        self._lines: list[bytes] = []
+        self._lines: list[bytes | Callable[[], bytes]] = []
         self._size_bytes = 0
         self._timer: Handle | None = None
         self._closed = False
@@ -71,8 +74,22 @@ class LineWriter:
         if self._closed:
             self._dropped_full += 1
             return
+        self._take(line, len(line))
+
+    def write_later(self, spell: Callable[[], bytes]) -> None:
+        """Take one line that is spelled when it is handed over.
+
+        Between two requests the processor forgets how to spell; many lines in one go cost less
+        than half of what they cost one by one.
+        """
+        if self._closed:
+            self._dropped_full += 1
+            return
+        self._take(spell, SPELLED_BYTES)
+
+    def _take(self, line: bytes | Callable[[], bytes], size_bytes: int) -> None:
         self._lines.append(line)
-        self._size_bytes += len(line)
+        self._size_bytes += size_bytes
         if self._call_later is None or self._size_bytes >= FLUSH_BYTES:
             self.flush()
         elif self._timer is None:
@@ -85,7 +102,8 @@ class LineWriter:
             self._timer = None
         if not self._lines:
             return
-        chunk, lines = b"".join(self._lines), len(self._lines)
+        chunk = b"".join([line if isinstance(line, bytes) else line() for line in self._lines])
+        lines = len(self._lines)
         self._lines, self._size_bytes = [], 0
         try:
             self._chunks.put_nowait(chunk)

@@ -132,3 +132,22 @@ def test_standard_error_is_the_real_one_and_stays_open(monkeypatch: pytest.Monke
         pipe.write(b"y\n")
     assert os.read(reader, 10) == b"x\ny\n"
     os.close(reader)
+
+
+def test_lines_that_are_spelled_later_keep_their_place():
+    stream = Kept()
+    writer = LineWriter(stream, Timers())
+    spelled: list[str] = []
+
+    def spell() -> bytes:
+        spelled.append("second")
+        return b"second\n"
+
+    writer.write(b"first\n")
+    writer.write_later(spell)
+    writer.write(b"third\n")
+    assert spelled == []
+    writer.close()
+    assert stream.data == b"first\nsecond\nthird\n"
+    writer.write_later(spell)
+    assert (writer.dropped, spelled) == (1, ["second"])
