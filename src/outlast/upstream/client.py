@@ -38,7 +38,7 @@ class HttpUpstream:
         self._pool = Pool(loop, limits)
         self._connector = Connector(loop, resolver, ssl_context)
         self._backstage = Backstage(limits, self._pool.put, self._dial)
-        self._openings: dict[asyncio.Task[None], HttpExchange] = {}
+        self._openings: dict[asyncio.Task[bool], HttpExchange] = {}
         self._closed = False
 
     @property
@@ -90,7 +90,8 @@ class HttpUpstream:
         self._openings[task] = exchange
         task.add_done_callback(lambda task: self._opened(task, connection))
 
-    async def _open(self, exchange: HttpExchange, connection: Connection) -> None:
+    async def _open(self, exchange: HttpExchange, connection: Connection) -> bool:
+        """Open a connection and hand it over. Returns whether it was."""
         call = exchange.call
         try:
             await self._connector.open(connection, call.connect_timeout_s)
@@ -99,17 +100,25 @@ class HttpUpstream:
             # The place is free before the sink is told, which may want it at once.
             self._pool.forget(connection)
             exchange.fail(error.failure)
-        else:
-            exchange.opening = None
-            request = whole_request(self._heads.prefix(call), call)
-            exchange.send_on(connection, request, reused=False)
+            return False
+        exchange.opening = None
+        request = whole_request(self._heads.prefix(call), call)
+        exchange.send_on(connection, request, reused=False)
+        return True
 
-    def _opened(self, task: asyncio.Task[None], connection: Connection) -> None:
-        """Clean up, also after a task that was cancelled before its first step."""
+    def _opened(self, task: asyncio.Task[bool], connection: Connection) -> None:
+        """Clean up, also after a task that was cancelled before its first step.
+
+        uvloop closes the socket of an opening that is cancelled late (by us, or by the limit of
+        connecting) without telling its protocol, so the place of a connection that was not handed
+        over is freed here and not at its loss.
+        """
         exchange = self._openings.pop(task)
-        if not connection.usable:
-            self._pool.forget(connection)
         error = None if task.cancelled() else task.exception()
+        handed_over = not task.cancelled() and error is None and task.result()
+        if not (handed_over and connection.usable):
+            connection.abort()
+            self._pool.forget(connection)
         if error is not None:
             # A bug, most likely of a resolver or a sink: nobody may wait for ever because of it.
             exchange.fail(TransportFailure(Phase.CONNECT, Break.EXHAUSTED, type(error).__name__))

@@ -57,7 +57,7 @@ class HttpExchange:
     def __init__(self, call: UpstreamCall, sink: Sink, backstage: Backstage) -> None:
         self.replaced = False
         self.call = call
-        self.opening: asyncio.Task[None] | None = None  # while a connection is being opened for it
+        self.opening: asyncio.Task[bool] | None = None  # while a connection is being opened for it
         self._sink = sink
         self._backstage = backstage
         self._connection: Connection | None = None

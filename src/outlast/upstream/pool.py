@@ -15,6 +15,9 @@ from outlast.model.topology import Origin
 from outlast.upstream.connection import Connection
 from outlast.upstream.limits import Limits
 
+CLOSE_WAIT_S = 2.0
+"""How long a closing client waits for its sockets: a loop that forgets one must not keep us."""
+
 
 class Pool:
     """The connections of one client."""
@@ -89,7 +92,7 @@ class Pool:
             connection.abort()
         if self._existing:
             self._emptied = self._loop.create_future()
-            await self._emptied
+            await asyncio.wait([self._emptied], timeout=CLOSE_WAIT_S)
         # The last sockets may have been given up only now; they close at the loop's next turn.
         turned = self._loop.create_future()
         self._loop.call_soon(turned.set_result, None)

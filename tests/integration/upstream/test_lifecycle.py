@@ -269,3 +269,32 @@ def test_a_finished_exchange_leaves_no_cycle_to_collect():
                 gc.enable()
 
     run(main())
+
+
+async def turns(number):
+    """Let the loop turn `number` times."""
+    loop = asyncio.get_running_loop()
+    for _ in range(number):
+        turned = loop.create_future()
+        loop.call_soon(turned.set_result, None)
+        await turned
+
+
+def test_a_call_cancelled_at_any_turn_of_its_connecting_frees_its_place(loop_name):
+    """uvloop closes a socket whose opening is cancelled late without ever saying it is lost."""
+
+    async def talk(line):
+        await line.gone()
+
+    async def main():
+        async with client_and_peer(talk) as (upstream, peer):
+            for number in range(12):
+                for _ in range(8):
+                    exchange = upstream.dispatch(call_to(peer.port), Tape())
+                    await turns(number)
+                    exchange.cancel()
+            await peer.until(lambda: peer.open_count == 0)
+            await turns(20)
+            assert upstream.connection_count == 0
+
+    run(main(), loop_name)
