@@ -120,25 +120,36 @@ class Attempt:
             self.reader = None  # no stream, though one was asked for: an error object, or nonsense
 
     def on_data(self, data: bytes) -> None:
+        reader = self.reader
         if self.ended:
             return
-        reader = self.reader
         if reader is None or self.status != 200:
             self._collect(data)
             return
-        if self.committed:
-            self._relay(reader, data)
+        if not self.committed:
+            self._hold(reader, data)
             return
+        # After commit: the one path that every event of every stream takes.
+        seen = reader.progressed
         frames = reader.feed(data)
+        idle = self.idle
+        assert idle is not None
+        if reader.progressed != seen:
+            idle.data(self._clock.now())
+        else:
+            idle.comment(self._clock.now())
         if frames:
             self._held.append(frames)
             self._held_bytes += len(frames)
+            if not self._posted:
+                self._posted = True
+                self._mailbox.put(self._data)
+            if self._held_bytes > BUFFER_BYTES_MAX and self.exchange is not None:
+                self.exchange.pause()
         if reader.fault is not None:
-            self.fail(reader.fault)
-        elif reader.committed or (self._first_event_commits and reader.data_seen):
-            self._commit()
-        elif self._held_bytes > PREAMBLE_BYTES_MAX:
-            self.fail(_malformed("nothing semantic in the first 256 KiB of the stream"))
+            self.fail(_broken("the provider sent an error after its answer had begun"))
+        elif reader.done:
+            self._finish()
 
     def on_end(self) -> None:
         if self._tail is not None:
@@ -209,28 +220,18 @@ class Attempt:
         if self.reader is not None and self.reader.done:
             self._finish()
 
-    def _relay(self, reader: StreamReader, data: bytes) -> None:
-        """Bytes came after commit: the one path that every event of every stream takes."""
-        seen = reader.progressed
+    def _hold(self, reader: StreamReader, data: bytes) -> None:
+        """Bytes came before commit: they wait for the event that commits."""
         frames = reader.feed(data)
-        idle = self.idle
-        assert idle is not None
-        if reader.progressed != seen:
-            idle.data(self._clock.now())
-        else:
-            idle.comment(self._clock.now())
         if frames:
             self._held.append(frames)
             self._held_bytes += len(frames)
-            if not self._posted:
-                self._posted = True
-                self._mailbox.put(self._data)
-            if self._held_bytes > BUFFER_BYTES_MAX and self.exchange is not None:
-                self.exchange.pause()
         if reader.fault is not None:
-            self.fail(_broken("the provider sent an error after its answer had begun"))
-        elif reader.done:
-            self._finish()
+            self.fail(reader.fault)
+        elif reader.committed or (self._first_event_commits and reader.data_seen):
+            self._commit()
+        elif self._held_bytes > PREAMBLE_BYTES_MAX:
+            self.fail(_malformed("nothing semantic in the first 256 KiB of the stream"))
 
     def _finish(self) -> None:
         """The terminal event came: the answer is whole, whatever the connection does next."""

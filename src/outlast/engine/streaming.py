@@ -10,6 +10,9 @@ from outlast.engine.walk import Walk
 from outlast.model.fault import Fault, FaultKind, Timer
 from outlast.ports import Clock, Responder
 
+WAIT_S_MIN = 0.001
+"""A shorter write did not wait for its caller."""
+
 _CALLER_GONE = Fault(FaultKind.CALLER_GONE)
 
 
@@ -31,7 +34,9 @@ async def relay(walk: Walk, attempt: Attempt, responder: Responder, clock: Clock
             if frames:
                 before = now()
                 await responder.write(frames)
-                idle.caller_was_slow(now() - before)
+                waited_s = now() - before
+                if waited_s > WAIT_S_MIN:
+                    idle.caller_was_slow(waited_s)
             if word is Word.ENDED:
                 return None
             if word is Word.FAILED:
