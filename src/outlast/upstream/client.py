@@ -102,6 +102,7 @@ class HttpUpstream:
             exchange.fail(error.failure)
             return False
         exchange.opening = None
+        connection.established = True
         request = whole_request(self._heads.prefix(call), call)
         exchange.send_on(connection, request, reused=False)
         return True

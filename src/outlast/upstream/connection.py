@@ -34,11 +34,20 @@ class Receiver(Protocol):
 class Connection(asyncio.Protocol):
     """A connection being opened, idle, or at work for `receiver`."""
 
-    __slots__ = ("_on_closed", "_raw", "_transport", "idle_since", "origin", "receiver")
+    __slots__ = (
+        "_on_closed",
+        "_raw",
+        "_transport",
+        "established",
+        "idle_since",
+        "origin",
+        "receiver",
+    )
 
     def __init__(self, origin: Origin, on_closed: Callable[["Connection"], None]) -> None:
         self.origin = origin
         self.receiver: Receiver | None = None
+        self.established = False  # until then its opening cleans up, not the loss of one address
         self.idle_since: Instant = 0.0
         self._on_closed = on_closed
         self._raw: asyncio.Transport | None = None
@@ -112,6 +121,8 @@ class Connection(asyncio.Protocol):
         self._end(exc)
 
     def _end(self, error: Exception | None) -> None:
+        if not self.established:
+            return
         receiver = self.receiver
         self.receiver = None
         # The place is free before anybody is told, who may want it at once.

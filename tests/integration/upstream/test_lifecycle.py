@@ -9,7 +9,9 @@ from tests.integration.upstream.peer import answering, ok
 from tests.integration.upstream.world import LOOPS, call_to, client_and_peer, run, told
 
 from outlast.model.fault import Break, Phase
+from outlast.model.topology import Origin
 from outlast.sim.sockets import closed_port
+from outlast.upstream.connection import Connection
 from outlast.upstream.exchange import HttpExchange
 from outlast.upstream.response import Response
 
@@ -298,3 +300,13 @@ def test_a_call_cancelled_at_any_turn_of_its_connecting_frees_its_place(loop_nam
             assert upstream.connection_count == 0
 
     run(main(), loop_name)
+
+
+def test_the_loss_of_one_address_does_not_free_the_place_of_the_next():
+    forgotten: list[Connection] = []
+    connection = Connection(Origin("http", "two.test", 80), forgotten.append)
+    connection.connection_lost(None)
+    assert forgotten == []
+    connection.established = True
+    connection.connection_lost(None)
+    assert forgotten == [connection]
