@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from outlast.cli.columns import print_columns
 from outlast.config.effective import effective
 from outlast.config.load import Loaded, load
 from outlast.errors import ConfigError, ConfigProblem
@@ -17,7 +16,7 @@ def check(
     context: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="The configuration; default as for --config."),
+        typer.Argument(metavar="FILE", help="The configuration; default as for --config."),
     ] = None,
     show_effective: Annotated[
         bool,
@@ -46,12 +45,8 @@ def check(
 
 
 def _print_effective(loaded: Loaded, pool: str | None) -> None:
-    table = Table(box=None, pad_edge=False)
-    for column in ("key", "value", "from"):
-        table.add_column(column, overflow="fold")
-    for row in effective(loaded, pool):
-        table.add_row(row.path, row.value, row.layer)
-    Console(soft_wrap=False, highlight=False, markup=False).print(table)
+    rows = [(row.path, row.value, row.layer) for row in effective(loaded, pool)]
+    print_columns(("key", "value", "from"), rows)
 
 
 def _summary(loaded: Loaded) -> str:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from outlast.cli.columns import print_columns
 from outlast.cli.faults import EXIT_OTHER
 from outlast.config.load import load
 from outlast.errors import ConfigError, ConfigProblem
@@ -16,12 +15,14 @@ from outlast.protocols.table import DIALECTS
 from outlast.routing.planner import plan as plan_request
 from outlast.routing.resolve import Index
 
+HEAD = ("", "deployment", "provider", "first token", "whole answer", "tries", "trips at")
+
 
 def explain(
     context: typer.Context,
     model: Annotated[
         str | None,
-        typer.Argument(metavar="[MODEL]", help="A pool, model or deployment, as a caller says it."),
+        typer.Argument(metavar="MODEL", help="A pool, model or deployment, as a caller says it."),
     ] = None,
     body: Annotated[
         Path | None,
@@ -58,35 +59,25 @@ def _read(path: Path) -> bytes:
 
 
 def _print(plan: Plan, *, stream: bool | None) -> None:
-    console = Console(highlight=False, markup=False, soft_wrap=True)
     kind = "" if stream is None else f" ({'stream' if stream else 'whole answer'})"
-    console.print(f"{plan.asked}{kind}: strategy {plan.strategy}, label {plan.label}")
-    table = Table(box=None, pad_edge=False)
-    for column in (
-        "",
-        "deployment",
-        "provider",
-        "first token",
-        "whole answer",
-        "tries",
-        "trips at",
-    ):
-        table.add_column(column, overflow="fold")
-    for number, candidate in enumerate(plan.candidates, 1):
-        last = number == len(plan.candidates)
-        table.add_row(str(number), *_row(candidate, last=last))
-    console.print(table)
+    print(f"{plan.asked}{kind}: strategy {plan.strategy}, label {plan.label}")
+    last = len(plan.candidates)
+    rows = [
+        (str(number), *_row(candidate, last=number == last))
+        for number, candidate in enumerate(plan.candidates, 1)
+    ]
+    print_columns(HEAD, rows)
     for skipped in plan.skipped:
-        console.print(f"skipped {skipped.deployment}: {skipped.reason.value}")
+        print(f"skipped {skipped.deployment}: {skipped.reason.value}")
     policy = plan.policy
     hops = "all" if policy.max_failovers is None else policy.max_failovers
-    console.print(f"deadline {policy.deadline_s:g} s, failovers at most {hops}")
-    console.print(
+    print(f"deadline {policy.deadline_s:g} s, failovers at most {hops}")
+    print(
         f"upstream calls at most {plan.calls_max}: {plan.attempts_max} attempts, and for each one "
         "replacement of a stale connection"
     )
     if not plan.candidates:
-        console.print("nobody is left: a request would get 503 unavailable_route")
+        print("nobody is left: a request would get 503 unavailable_route")
 
 
 def _row(candidate: Candidate, *, last: bool) -> list[str]:

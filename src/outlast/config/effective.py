@@ -64,10 +64,15 @@ def effective(loaded: Loaded, pool: str | None = None) -> list[Row]:
 def _rows(
     where: str, settings: Layered, keys: Mapping[str, Key], skip: Iterable[str] = ()
 ) -> Iterable[Row]:
+    off: list[str] = []  # groups that are off: what would tune them says nothing
     for path, key in keys.items():
         setting = settings.settings.get(path)
-        if setting is None or setting.layer in skip or key.kind is Kind.GROUP:
+        if setting is None or setting.layer in skip or path.startswith(tuple(off)):
             continue
+        if key.kind is Kind.GROUP:
+            if setting.value is not None:
+                continue
+            off.append(f"{path}.")
         value = _shown(key, setting.value)
         yield Row(f"{where}.{path}" if where else path, value, setting.layer)
 

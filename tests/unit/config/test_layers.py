@@ -1,8 +1,11 @@
 """Which layer's word counts, and what the words amount to."""
 
+from pathlib import Path
+
 import pytest
 
 from outlast.config.effective import effective
+from outlast.config.load import parse_config
 from outlast.errors import ConfigError
 from outlast.model.policy import Backoff, CandidatePolicy, Jitter
 
@@ -109,3 +112,23 @@ def test_effective_masks_secrets(configured):
 def test_a_disabled_provider_counts_as_a_disabled_member(configured):
     with pytest.raises(ConfigError, match="every member is excluded or disabled"):
         configured("pools: {p: {members: [{deployment: a}]}}", provider=", enabled: false")
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ("", ["failover.backoff"]),
+        (
+            "failover: {backoff: {base_delay: 200ms}}\n",
+            [f"failover.backoff.{name}" for name in ("base_delay", "max_delay", "jitter")],
+        ),
+    ],
+    ids=["off", "on"],
+)
+def test_what_tunes_a_group_that_is_off_is_not_shown(settings, shown):
+    text = settings + (
+        "providers: {p: {dialect: openai, base_url: http://127.0.0.1:1/v1}}\n"
+        "deployments: {d: {provider: p, upstream_model: m}}\n"
+    )
+    rows = effective(parse_config(text.encode(), {}, folder=Path()))
+    assert [row.path for row in rows if row.path.startswith("failover.backoff")] == shown
