@@ -192,8 +192,18 @@ _ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 
 
 def _relayable(failed: Attempt) -> bool:
-    """Whether an error body may go out as it is: a 4xx, read whole, without our key in it."""
+    """Whether an error body may go out as it is: a 4xx, read whole, without our key in it.
+
+    What cannot be searched for the key (another encoding than ours, no UTF-8) does not go out.
+    """
     if failed.status is None or not 400 <= failed.status < 500 or failed.overlong:
+        return False
+    encodings = [v.strip().lower() for n, v in failed.headers if n == b"content-encoding"]
+    if any(encoding not in {b"", b"identity"} for encoding in encodings):
+        return False
+    try:
+        str(failed.body, "utf-8")
+    except UnicodeDecodeError:
         return False
     return bool(failed.body) and not _quotes(failed.body, failed.route.secrets)
 

@@ -130,12 +130,7 @@ class App:
 
     async def _answer(self, call: Call, responder: AsgiResponder) -> None:
         try:
-            await self._engine.answer(call, responder)
-        except GatewayError as error:
-            if responder.started:
-                await self._crash(call.request_id, error, responder)
-            else:
-                await self._fail(responder, error, call.request_id, dialect=call.dialect)
+            await self._answer_or_refuse(call, responder)
         except asyncio.CancelledError:
             # The drain is over. The task ends here, and uvicorn would log a traceback if it saw it.
             responder.abort()
@@ -144,6 +139,15 @@ class App:
         else:
             if not (responder.ended or responder.gone or responder.aborted):
                 await self._crash(call.request_id, UnansweredError(), responder)
+
+    async def _answer_or_refuse(self, call: Call, responder: AsgiResponder) -> None:
+        """The engine's answer, or its error in the caller's dialect. Raises what is a defect."""
+        try:
+            await self._engine.answer(call, responder)
+        except GatewayError as error:
+            if responder.started:
+                raise
+            await self._fail(responder, error, call.request_id, dialect=call.dialect)
 
     async def _crash(self, request_id: str, error: Exception, responder: AsgiResponder) -> None:
         self._on_crash(request_id, error)

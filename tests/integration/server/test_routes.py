@@ -288,3 +288,17 @@ def test_a_whole_answer_arrives_whole_and_the_connection_lives_on(serve, post, s
             assert [name for name, _ in got.fields].count("content-length") == 1
 
     serve(scenario)
+
+
+def test_an_error_that_cannot_be_worded_is_a_500_like_any_defect(serve, post):
+    async def scenario(rig):
+        async def fail(_call, _responder):
+            raise GatewayError(503, "x", "m", error_type="server", retry_at=1e15)
+
+        rig.engine.behaviour = fail
+        answer = await rig.ask(post(b"{}"))
+        assert (answer.status, answer.code) == (500, "internal_error")
+        assert len(rig.crashes) == 1
+        rig.crashes.clear()
+
+    serve(scenario)

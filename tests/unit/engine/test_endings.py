@@ -1,5 +1,7 @@
 """How a walk without an answer ends: status, code, and whose words the caller reads."""
 
+import gzip
+
 import pytest
 from msgspec import structs
 from tests.house import Caller, House
@@ -14,6 +16,7 @@ from outlast.model.policy import (
     RetryWhen,
 )
 from outlast.ports import Sink, UpstreamCall
+from outlast.protocols.table import DIALECTS
 from outlast.sim.calamities import CALAMITIES
 from outlast.sim.provider import Voice, healthy
 from outlast.sim.script import Body, Cut, End, Head
@@ -218,5 +221,64 @@ def test_the_walk_waits_between_candidates_where_told_to():
         await house.ask(stream=False, caller=gone)
         assert house.upstream.calls == {"bad": 2, "well": 1}
         assert house.ended[-1].outcome == "client_gone"
+
+    run(play())
+
+
+GZIPPED = gzip.compress(b'{"error":{"message":"your key sk-one is wrong"}}')
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [(((b"content-encoding", b"gzip"),), GZIPPED), ((), GZIPPED), ((), b'{"error":"\xff"}')],
+    ids=["encoded", "encoded in secret", "not UTF-8"],
+)
+def test_an_error_body_that_cannot_be_read_for_our_key_is_not_relayed(headers, body):
+    async def play():
+        steps = (Head(400, (*JSON, *headers)), Body(body), End())
+        error = await failing(House({"one": lambda _r, _c, _n: steps}))
+        assert (error.status, error.message) == (400, "The provider rejected the request.")
+
+    run(play())
+
+
+@pytest.mark.parametrize("value", [b"999999999999", b"Fri, 31 Dec 9999 23:59:59 -2359"])
+def test_a_retry_after_beyond_all_calendars_is_cut_and_can_be_worded(value):
+    async def play():
+        steps = (Head(429, (*JSON, (b"retry-after", value))), Body(b"{}"), End())
+        error = await failing(House({"one": lambda _r, _c, _n: steps}))
+        assert (error.status, error.gateway_code) == (429, "provider_rate_limited")
+        assert b"retry_after" in DIALECTS["openai"].error_body(error, "r", None)
+
+    run(play())
+
+
+@STREAMS
+@pytest.mark.parametrize("more", [b'"j":1e999', b'"j":"\xff"', b'"\xff":1'])
+def test_an_error_beside_what_cannot_be_read_moves_on_at_once(stream, more):
+    async def play():
+        body = b'{"error":{"type":"overloaded_error"},' + more + b"}"
+        steps = (Head(200, JSON), Body(body), End())
+        if stream:
+            head = Head(200, ((b"content-type", b"text/event-stream"),))
+            steps = (head, Body(b"data: " + body + b"\n\n"), End())
+        house = House({"one": lambda _r, _c, _n: steps, "well": WELL})
+        assert (await house.ask(stream=stream)).answered_by() == "well"
+        assert house.clock.now() < 1.0
+        assert house.outcomes[0] == ("one", "provider_5xx")
+
+    run(play())
+
+
+def test_a_good_answer_with_a_name_that_cannot_be_read_is_relayed_as_it_is():
+    async def play():
+        answer = (
+            b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],'
+            b'"\xff":"routing","x":["routing"]}'
+        )
+        house = House({"one": says(200, answer)})
+        caller = await house.ask(stream=False)
+        assert caller.error is None
+        assert (caller.status, caller.body) == (200, answer)
 
     run(play())

@@ -15,7 +15,7 @@ from msgspec import Struct
 from outlast.model.fault import Fault, FaultKind
 from outlast.model.usage import Usage
 from outlast.protocols.dialect import Headers, WholeAnswer
-from outlast.protocols.openai.faults import embedded_fault
+from outlast.protocols.openai.faults import embedded_fault, fault_inside
 
 _NOTHING = Usage()
 
@@ -118,7 +118,7 @@ def read_whole(headers: Headers, body: bytes) -> WholeAnswer | Fault:
         except (msgspec.DecodeError, RecursionError):
             return _unread(body)
     if whole.error:
-        return embedded_fault(_object(body))
+        return fault_inside(body, whole.error)
     choices = whole.choices
     if not choices:
         return _malformed("the answer has no choices")
@@ -197,7 +197,12 @@ def splice_routing(body: bytes, routing: bytes) -> bytes:
 
 
 def _has_routing(body: bytes) -> bool:
-    return b'"routing"' in body and "routing" in _names(body)
+    if b'"routing"' not in body:
+        return False
+    try:
+        return "routing" in _names(body)
+    except (msgspec.DecodeError, RecursionError):
+        return True  # nobody can tell, so nothing is put in
 
 
 def read_models(body: bytes) -> list[str]:

@@ -79,9 +79,29 @@ class _Said(msgspec.Struct, frozen=True):
     status: int | None = None
 
 
+RETRY_AFTER_MAX_S = 365 * 86_400.0
+"""A longer wait is cut: an instant beyond the calendar's end cannot be said."""
+
+
 def read_error(status: int, headers: Headers, body: bytes, wall: WallTime) -> Fault:
     """Say what an answer that is no 2xx means. `wall` is needed for `Retry-After` as a date."""
     return _fault(status, _said(_parsed(body)), _retry_after_s(headers, wall))
+
+
+_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def fault_inside(body: bytes, error: object) -> Fault:
+    """Say what the `error` of a 200's object means, whatever else that object holds.
+
+    Its neighbours may hold what cannot be read (numbers out of range, no UTF-8); then the error
+    speaks for itself.
+    """
+    try:
+        holder = _object(body)
+    except (msgspec.DecodeError, RecursionError):
+        holder = {"error": error}
+    return embedded_fault(holder)
 
 
 def embedded_fault(holder: dict[str, Any]) -> Fault:
@@ -196,14 +216,14 @@ def _retry_after_s(headers: Headers, wall: WallTime) -> float | None:
     fields = dict(headers)
     milliseconds = fields.get(b"retry-after-ms", b"").strip()
     if _SECONDS.fullmatch(milliseconds):
-        return float(milliseconds) / 1000
+        return min(float(milliseconds) / 1000, RETRY_AFTER_MAX_S)
     value = fields.get(b"retry-after", b"").strip()
     if _SECONDS.fullmatch(value):
-        return float(value)
+        return min(float(value), RETRY_AFTER_MAX_S)
     try:
         date = parsedate_to_datetime(value.decode("latin-1"))
     except (ValueError, OverflowError):
         return None
     # A date without a zone is read as GMT, the only zone that HTTP has.
     delay_s = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - wall
-    return delay_s if delay_s >= 0 else None
+    return min(delay_s, RETRY_AFTER_MAX_S) if delay_s >= 0 else None

@@ -21,7 +21,7 @@ from outlast.model.request import NeutralRequest
 from outlast.model.usage import Usage
 from outlast.protocols.framing import EVENT_BYTES_MAX, Frame, SseFramer
 from outlast.protocols.openai.answer import Output, read_usage, splice_routing
-from outlast.protocols.openai.faults import embedded_fault
+from outlast.protocols.openai.faults import embedded_fault, fault_inside
 
 DONE = b"data: [DONE]\n\n"
 """The terminal event of this dialect."""
@@ -189,7 +189,7 @@ class ChatStream:
             self._look_again(payload)
             return None
         if event.error:
-            self.fault = embedded_fault(_object(payload))
+            self.fault = fault_inside(payload, event.error)
             return None
         self.progressed += 1
         self.data_seen = True
