@@ -170,3 +170,20 @@ def test_any_layout_of_a_good_body_is_accepted(data):
 def test_a_number_that_cannot_be_built_is_refused_only_where_it_must_be_read():
     assert refused(body(b'"stream":1e400')).param == "stream"
     assert OPENAI.decode(body(b'"seed":1e400')).members["seed"] == Raw(b"1e400")
+
+
+@pytest.mark.parametrize(
+    "layout", [b'{ "model" : "m" ,\r\n"messages" : [ 1 , %b ] }', b'{"messages":[%b],"model": "m"}']
+)
+def test_spaces_do_not_hide_a_member_that_stands_twice_and_are_no_offence(layout):
+    plain = layout % b'{"a" : "b"}'
+    assert OPENAI.decode(plain).model == "m"
+    twice = plain[:-1] + b', "model" : "n"}'
+    with pytest.raises(GatewayError, match="twice"):
+        OPENAI.decode(twice)
+
+
+def test_more_members_than_any_request_has_are_refused():
+    many = b",".join(b'"k%d":1' % n for n in range(1001))
+    with pytest.raises(GatewayError, match="more than 1000"):
+        OPENAI.decode(b'{"model":"m","messages":[],' + many + b"}")
