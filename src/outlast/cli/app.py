@@ -1,6 +1,5 @@
 """The commands and what they share: which configuration is meant."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from outlast import __version__
 from outlast.cli.check import check
 from outlast.cli.explain import explain
+from outlast.cli.options import ConfigFile
 from outlast.cli.serve import serve
 
 app = typer.Typer(
@@ -29,16 +29,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _outlast(
     context: typer.Context,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="The configuration. Default: OUTLAST_CONFIG, else ./outlast.yaml, else the "
-            "providers whose keys are in the environment, else simulated ones.",
-        ),
-    ] = None,
+    config: ConfigFile = None,
     _asked: Annotated[
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from outlast.cli.columns import print_columns
+from outlast.cli.options import ConfigFile
 from outlast.config.effective import effective
 from outlast.config.load import Loaded, load
 from outlast.errors import ConfigError, ConfigProblem
@@ -18,6 +19,7 @@ def check(
         Path | None,
         typer.Argument(metavar="FILE", help="The configuration; default as for --config."),
     ] = None,
+    config: ConfigFile = None,
     show_effective: Annotated[
         bool,
         typer.Option("--effective", help="Print every effective value and where it comes from."),
@@ -31,7 +33,7 @@ def check(
     ] = False,
 ) -> None:
     """Check a configuration. Exits 0 when `serve` would take it, 2 when not."""
-    loaded = load(file or context.obj, os.environ, insecure=insecure)
+    loaded = load(file or config or context.obj, os.environ, insecure=insecure)
     if pool is not None and pool not in loaded.topology.pools:
         names = ", ".join(loaded.topology.pools) or "none"
         raise ConfigError([ConfigProblem("--pool", f"no pool is called {pool!r}; pools: {names}")])

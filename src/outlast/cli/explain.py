@@ -8,6 +8,7 @@ import typer
 
 from outlast.cli.columns import print_columns
 from outlast.cli.faults import EXIT_OTHER
+from outlast.cli.options import ConfigFile
 from outlast.config.load import load
 from outlast.errors import ConfigError, ConfigProblem
 from outlast.model.plan import Candidate, Plan
@@ -24,6 +25,7 @@ def explain(
         str | None,
         typer.Argument(metavar="MODEL", help="A pool, model or deployment, as a caller says it."),
     ] = None,
+    config: ConfigFile = None,
     body: Annotated[
         Path | None,
         typer.Option("--body", metavar="FILE", help="A request body; its model is explained."),
@@ -32,7 +34,7 @@ def explain(
     """Print who would be asked in which order, and what bounds it. Sends nothing."""
     if (model is None) == (body is None):
         raise typer.BadParameter("give a MODEL or --body FILE, one of them")
-    loaded = load(context.obj, os.environ, insecure=True)
+    loaded = load(config or context.obj, os.environ, insecure=True)
     if loaded.discover:
         names = ", ".join(loaded.discover)
         typer.echo(f"note: the models of {names} are listed at start and are unknown here")

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from outlast.cli.options import ConfigFile
 from outlast.config.load import Loaded, load
 
 MODELS_SHOWN = 8
@@ -17,6 +18,7 @@ MODELS_SHOWN = 8
 
 def serve(
     context: typer.Context,
+    config: ConfigFile = None,
     insecure: Annotated[
         bool,
         typer.Option(
@@ -25,7 +27,7 @@ def serve(
     ] = False,
 ) -> None:
     """Start the gateway. Stops on SIGTERM or Ctrl-C, after what runs has ended."""
-    loaded = load(context.obj, os.environ, insecure=insecure)
+    loaded = load(config or context.obj, os.environ, insecure=insecure)
     console = Console(highlight=False, soft_wrap=True)
     for line in loaded.warnings:
         print(f"warning: {line}", file=sys.stderr)

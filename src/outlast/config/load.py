@@ -45,6 +45,7 @@ DEFAULT_FILE = Path("outlast.yaml")
 CONFIG_VARIABLE = "OUTLAST_CONFIG"
 LISTEN_VARIABLE = "OUTLAST_LISTEN"
 DEBUG_VARIABLE = "DEBUG_LOG"
+_DEBUG_WORDS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def load(path: Path | None, env: Mapping[str, str], *, insecure: bool = False) -> Loaded:
@@ -67,7 +68,8 @@ def _source(path: Path | None, env: Mapping[str, str]) -> Path | None:
         return path
     if env.get(CONFIG_VARIABLE):
         return Path(env[CONFIG_VARIABLE])
-    return DEFAULT_FILE if DEFAULT_FILE.exists() else None
+    # A link whose target is gone is somebody's configuration: it is read, and said to be missing.
+    return DEFAULT_FILE if DEFAULT_FILE.exists() or DEFAULT_FILE.is_symlink() else None
 
 
 def _read(path: Path, report: Report) -> bytes:
@@ -102,7 +104,9 @@ def parse_config(
 
     reader = Reader(report, Secrets(env, read_file, report))
     document = read_document(read_tree(data, report), reader)
-    process = _with_environment(built_in(FILE_SECTION.keys.values()).over(document.file, FILE), env)
+    process = _with_environment(
+        built_in(FILE_SECTION.keys.values()).over(document.file, FILE), env, report
+    )
     server = _server(process, report, insecure=insecure)
     built = build(document, report)
     return _loaded(built, process, server, report, "file")
@@ -110,7 +114,7 @@ def parse_config(
 
 def _without_file(env: Mapping[str, str], *, insecure: bool) -> Loaded:
     report = Report()
-    process = _with_environment(built_in(FILE_SECTION.keys.values()), env)
+    process = _with_environment(built_in(FILE_SECTION.keys.values()), env, report)
     server = _server(process, report, insecure=insecure)
     policy = request_policy(process)
     warn_of_unused(env, report)
@@ -151,12 +155,15 @@ def _loaded(
     )
 
 
-def _with_environment(process: Layered, env: Mapping[str, str]) -> Layered:
+def _with_environment(process: Layered, env: Mapping[str, str], report: Report) -> Layered:
     flat: dict[str, object] = {}
     if env.get(LISTEN_VARIABLE):
         flat["server.listen"] = env[LISTEN_VARIABLE]
     if env.get(DEBUG_VARIABLE):
-        flat["telemetry.debug_log"] = env[DEBUG_VARIABLE].lower() not in {"0", "false"}
+        debug = _DEBUG_WORDS.get(env[DEBUG_VARIABLE].lower())
+        if debug is None:
+            report.problem(DEBUG_VARIABLE, "must be true or false (or 1 or 0)")
+        flat["telemetry.debug_log"] = bool(debug)
     return process.over(flat, ENVIRONMENT)
 
 

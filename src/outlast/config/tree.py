@@ -176,8 +176,10 @@ class _Reading:
                 return text.lower() == "true"
             case "int" if _INT.match(text):
                 return self._integer(text, path)
-            case "float" if _FLOAT.match(text) or _INT.match(text):
-                return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+            case "float" if _FLOAT.match(text):
+                return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+            case "float" if _INT.match(text):
+                return float(self._integer(text, path))
             case _:
                 line = node.start_mark.line + 1
                 self._report.problem(path, f"line {line}: the tag does not fit the value; drop it")

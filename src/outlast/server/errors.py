@@ -100,7 +100,8 @@ def unknown_path() -> GatewayError:
     return GatewayError(
         404,
         "unknown_path",
-        "Nothing is served under this path. Use /v1 as the base URL.",
+        "Nothing is served under this path. Use /v1 as the base URL; this version answers "
+        "POST /v1/chat/completions and GET /v1/models there.",
         error_type="not_found",
         normalized_code="invalid_request",
     )

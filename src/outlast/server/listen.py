@@ -109,7 +109,8 @@ class Listener(Server):
             where = f"{config.host}:{config.port}"
             raise StartError(
                 f"cannot listen on {where}: {error.strerror or error}. "
-                "Set server.listen to a free address of this machine."
+                "Choose a free address of this machine: OUTLAST_LISTEN=127.0.0.1:9000 in the "
+                "environment, or server.listen in outlast.yaml."
             ) from error
         self._accepting = server
         self.started = True

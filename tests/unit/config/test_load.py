@@ -112,3 +112,38 @@ def test_an_open_listener_beyond_loopback_needs_a_word(folder):
             load(None, {"OUTLAST_LISTEN": "0.0.0.0:80", **env})
     loaded = load(None, {"OUTLAST_LISTEN": "0.0.0.0:80"}, insecure=True)
     assert loaded.warnings[0].startswith("OUTLAST_LISTEN: open beyond loopback")
+
+
+def test_a_link_to_a_file_that_is_gone_is_no_empty_folder(folder):
+    (folder / "outlast.yaml").symlink_to("unmounted.yaml")
+    with pytest.raises(ConfigError, match=r"cannot read 'outlast\.yaml': No such file"):
+        load(None, {})
+
+
+@pytest.mark.parametrize(
+    ("word", "on"), [("true", True), ("1", True), ("FALSE", False), ("0", False)]
+)
+def test_the_debug_variable_has_four_words(folder, word, on):
+    assert load(None, {"DEBUG_LOG": word}).telemetry.debug_log is on
+
+
+@pytest.mark.parametrize("word", ["off", "maybe"])
+def test_other_words_for_the_debug_variable_are_problems(folder, word):
+    with pytest.raises(ConfigError, match="DEBUG_LOG: must be true or false"):
+        load(None, {"DEBUG_LOG": word})
+
+
+@pytest.mark.parametrize("text", [".Inf", ".NaN", "-.INF", ".inf"])
+def test_a_duration_that_is_no_number_is_a_problem_in_every_spelling(folder, text):
+    write(folder)
+    (folder / "outlast.yaml").write_text(f"{FILE}timeouts: {{request: {text}}}\n")
+    with pytest.raises(ConfigError, match=r"timeouts\.request"):
+        load(None, {})
+
+
+@pytest.mark.parametrize("text", ["!!float 0x1F", "!!float 0o37"])
+def test_a_tagged_number_in_another_base_is_that_number(folder, text):
+    write(folder)
+    (folder / "outlast.yaml").write_text(f"{FILE}timeouts: {{request: {text}}}\n")
+    (deployment,) = load(None, {}).topology.deployments.values()
+    assert deployment.policy.timeouts.request_s == 31.0
