@@ -1,7 +1,7 @@
 """The caller's socket closes: so does the provider's, at once, and nobody is blamed.
 
-Times are read from the loop in which both the caller and the provider live. A machine that is
-busy with other work gets a few tries: what is promised is what the gateway itself needs.
+Times are read from the loop in which both the caller and the provider live. Every single try must
+keep the bound.
 """
 
 import pytest
@@ -17,7 +17,7 @@ from outlast.sim.script import Body, Hang, Head
 pytestmark = pytest.mark.slow
 
 CLOSED_WITHIN_S = 0.1
-TRIES = 4
+TRIES = 20
 LARGE = "x" * 1_000_000
 SIZES = {"small": "hi", "one_megabyte": LARGE}
 
@@ -92,10 +92,8 @@ def test_a_caller_that_leaves_closes_the_providers_connection(street, gateway, p
         return street.loop.time() - started
 
     before = gone(gateway)
-    took_s: list[float] = []
-    while not took_s or (min(took_s) > CLOSED_WITHIN_S and len(took_s) < TRIES):
-        took_s.append(street.run(leave_midway()))
-    assert min(took_s) <= CLOSED_WITHIN_S, took_s
+    took_s = [street.run(leave_midway()) for _ in range(TRIES)]
+    assert max(took_s) <= CLOSED_WITHIN_S, took_s
     eventually(lambda: gone(gateway) == before + len(took_s))
     assert_nobody_is_blamed(gateway, phase)
     assert street.at["spare"].calls == 0

@@ -8,6 +8,8 @@ Before commit every failure is reported as what it is; after commit any failure 
 stream. After its outcome the attempt is deaf: late bytes and callbacks do nothing.
 """
 
+from collections.abc import Callable
+
 from outlast.engine.health import Hold
 from outlast.engine.mailbox import Item, Mailbox, Word
 from outlast.engine.snapshot import Route
@@ -157,11 +159,11 @@ class Attempt:
         if self.ended:
             return
         if self.status != 200:
-            self._end_error()
+            self._end(self._end_error)
         elif self.reader is None:
-            self._end_whole()
+            self._end(self._end_whole)
         else:
-            self._end_stream()
+            self._end(self._end_stream)
 
     def on_failure(self, failure: TransportFailure) -> None:
         if self._tail is not None:
@@ -169,9 +171,10 @@ class Attempt:
         if self.ended:
             return
         if self.status is not None and self.status != 200:
-            self._end_error()  # the status is known: that says more than how the body was cut
+            # The status is known: that says more than how the body was cut.
+            self._end(self._end_error)
         elif self.committed and self.reader is not None and self.reader.finished:
-            self._end_stream()  # all that counts came before the cut
+            self._end(self._end_stream)  # all that counts came before the cut
         else:
             fault = _transport_fault(failure)
             self.fail(_broken(fault.detail) if self.committed else fault)
@@ -219,6 +222,19 @@ class Attempt:
         self._mailbox.put(Item(Word.COMMITTED, self.number))
         if self.reader is not None and self.reader.done:
             self._finish()
+
+    def _end(self, read: Callable[[], None]) -> None:
+        """Read what came to its outcome. A reader's defect is one too: nobody may wait for it.
+
+        The connection is done by now, so no loss of it would tell. The defect itself goes on, to
+        whoever called.
+        """
+        try:
+            read()
+        finally:
+            if not self.ended:
+                detail = "what it answered could not be read"
+                self.fail(_broken(detail) if self.committed else _malformed(detail))
 
     def _hold(self, reader: StreamReader, data: bytes) -> None:
         """Bytes came before commit: they wait for the event that commits."""

@@ -55,7 +55,6 @@ class Event(Enum):
     COOLED_DOWN = "cooled_down"
     PROBES_SUCCEEDED = "probes_succeeded"
     PROBE_FAILED = "probe_failed"
-    RESET = "reset"
 
 
 TRANSITIONS: Mapping[tuple[State, Event], State] = MappingProxyType(
@@ -64,8 +63,6 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = MappingProxyType(
         (State.OPEN, Event.COOLED_DOWN): State.HALF_OPEN,
         (State.HALF_OPEN, Event.PROBES_SUCCEEDED): State.CLOSED,
         (State.HALF_OPEN, Event.PROBE_FAILED): State.OPEN,
-        (State.OPEN, Event.RESET): State.CLOSED,
-        (State.HALF_OPEN, Event.RESET): State.CLOSED,
     }
 )
 """The whole machine. The picture in `docs/explanation/breaker.md` is drawn from it."""
@@ -180,14 +177,6 @@ class Breaker:
             self._succeed(permit, now)
         elif effect is Effect.FAILURE:
             self._fail(permit, now)
-
-    def reset(self) -> None:
-        """An operator's word: closed, with nothing remembered."""
-        if self.state is not State.CLOSED:
-            self._move(Event.RESET)
-        self._trips = 0
-        self.streak = 0
-        self._window.clear()
 
     def counts(self, now: Instant) -> Counts:
         return self._window.counts(now)

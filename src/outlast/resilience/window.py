@@ -50,10 +50,6 @@ class Window:
         self._advance(now)
         return Counts(sum(self._successes), sum(self._failures))
 
-    def clear(self) -> None:
-        self._successes = [0] * BUCKETS
-        self._failures = [0] * BUCKETS
-
     def _advance(self, now: Instant) -> None:
         number = int(now / self._bucket_s)
         step = number - self._newest

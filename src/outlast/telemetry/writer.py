@@ -64,11 +64,6 @@ class LineWriter:
         """Lines that nobody will read."""
         return self._dropped_full + self._dropped_broken
 
-    def schedule_with(self, call_later: CallLater | None) -> None:
-        """From now on gather lines by this loop's timer; None: hand over each at once."""
-        self.flush()
-        self._call_later = call_later
-
     def write(self, line: bytes) -> None:
         """Take one line, its line end included."""
         if self._closed:

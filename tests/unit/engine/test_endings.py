@@ -1,12 +1,15 @@
 """How a walk without an answer ends: status, code, and whose words the caller reads."""
 
+import asyncio
 import gzip
+from typing import Any
 
 import pytest
 from msgspec import structs
 from tests.house import Caller, House
 
 from outlast.model.fault import Break, Phase, TransportFailure
+from outlast.model.ids import DeploymentName
 from outlast.model.policy import (
     Backoff,
     CandidatePolicy,
@@ -282,3 +285,29 @@ def test_a_good_answer_with_a_name_that_cannot_be_read_is_relayed_as_it_is():
         assert (caller.status, caller.body) == (200, answer)
 
     run(play())
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_reader_that_fails_costs_its_attempt_and_not_the_callers_patience(status):
+    async def play():
+        heard: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: heard.append(what))
+        house = House({"one": says(status, b"{}"), "well": WELL})
+        world = house.engine.world
+        routes = dict(world.snapshot.routes)
+        name = DeploymentName("one")
+        broken = structs.replace(routes[name].dialect, read_whole=explode, read_error=explode)
+        routes[name] = structs.replace(routes[name], dialect=broken)
+        snapshot = structs.replace(world.snapshot, routes=routes)
+        house.engine.world = structs.replace(world, snapshot=snapshot)
+        assert (await house.ask(stream=False)).answered_by() == "well"
+        assert house.clock.now() < 1.0
+        assert house.outcomes[0] == ("one", "malformed_response")
+        assert len(heard) == 1  # the defect itself is not swallowed
+        house.assert_nothing_is_left()
+
+    run(play())
+
+
+def explode(*_):
+    raise ZeroDivisionError

@@ -191,15 +191,6 @@ def test_jitter_spreads_the_cooldown_both_ways(chance, cooldown):
     assert breaker.open_until == pytest.approx(cooldown, rel=1e-4)
 
 
-def test_an_operators_reset_closes_and_forgets():
-    breaker, moves = tripped()
-    breaker.reset()
-    assert (breaker.state, breaker.streak, breaker.counts(0.0)) == (State.CLOSED, 0, (0, 0))
-    assert moves[-1].after is State.CLOSED
-    breaker.reset()
-    assert len(moves) == 2
-
-
 def test_one_attempt_has_exactly_one_outcome():
     breaker, _ = make()
     permit = admitted(breaker, 0.0)

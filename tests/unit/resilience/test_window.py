@@ -31,10 +31,3 @@ def test_replacing_a_success_that_left_the_window_counts_the_failure_alone():
     bucket = window.record(1.0, failed=False)
     window.replace(bucket, 100.0)
     assert window.counts(100.0) == (0, 1)
-
-
-def test_clear_forgets_everything():
-    window = Window(10.0)
-    window.record(1.0, failed=True)
-    window.clear()
-    assert window.counts(1.0) == (0, 0)

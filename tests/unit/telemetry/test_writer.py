@@ -46,17 +46,6 @@ def test_without_a_loop_each_line_is_handed_over_at_once():
     writer.close()
 
 
-def test_a_change_of_loop_keeps_the_order():
-    stream, timers = Kept(), Timers()
-    writer = LineWriter(stream, timers)
-    writer.write(b"1\n")
-    writer.schedule_with(None)
-    writer.write(b"2\n")
-    writer.close()
-    assert stream.lines == [b"1", b"2"]
-    assert timers.armed[0].cancelled
-
-
 def test_a_stream_that_takes_little_at_a_time_gets_everything():
     stream = Reluctant()
     writer = LineWriter(stream)
