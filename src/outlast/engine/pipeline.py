@@ -227,7 +227,12 @@ def _note_plan(walk: Walk) -> None:
     found, left = len(plan.candidates) + len(plan.skipped), len(plan.candidates)
     walk.note("candidates_building", model=plan.asked, priority_order_count=found)
     for skipped in plan.skipped:
-        walk.note("candidate_skipped", model=skipped.deployment, reason=skipped.reason.value)
+        walk.note(
+            "candidate_skipped",
+            deployment=skipped.deployment,
+            model=plan.asked,
+            reason=skipped.reason.value,
+        )
     walk.note("model_resolved", model=plan.asked, candidates=left)
 
 

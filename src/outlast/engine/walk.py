@@ -236,6 +236,7 @@ class Walk:
             self.refusals.append((skipped, hold))
             self.note(
                 "candidate_skipped",
+                deployment=candidate.deployment,
                 provider=candidate.provider,
                 model=self.plan.asked,
                 reason=hold.reason.value,

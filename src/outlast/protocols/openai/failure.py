@@ -23,6 +23,7 @@ _NATIVE_TYPE = {
     402: "billing_error",
     403: "permission_error",
     404: "invalid_request_error",
+    405: "invalid_request_error",
     409: "invalid_request_error",
     413: "invalid_request_error",
     422: "invalid_request_error",
