@@ -6,7 +6,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "outlast"
-_FOREIGN = {".venv", ".git", "dist", "site", "build", "node_modules"}
+_FOREIGN = {
+    ".venv",
+    ".git",
+    ".pytest_cache",
+    ".hypothesis",
+    "dist",
+    "site",
+    "build",
+    "node_modules",
+}
 
 
 def files(pattern: str, *folders: str) -> list[Path]:
